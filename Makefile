@@ -1,0 +1,67 @@
+# Two commands matter: `make book` builds the site, `make test` runs all tests. Both set up .venv by themselves.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 8000
+L ?= en
+PAGE ?= lab
+
+# The first Python that is new enough; `make venv PYTHON=/path/to/python3.12` chooses another.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	if command -v $$name >/dev/null && $$name -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	2>/dev/null; then command -v $$name; break; fi; done)
+
+# Where PyTorch publishes its CPU builds stands in one place, the README. On Linux the default build brings gigabytes
+# of CUDA; `make venv TORCH_INDEX=` takes the default build all the same.
+TORCH_INDEX ?= $(shell sed -n 's/.*<!-- torch-cpu -->.*--index-url \([^ `]*\).*/\1/p' README.md)
+TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
+
+.PHONY: help venv book test lint one serve clean distclean lock
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+venv: $(VENV)/.ready ## make .venv with everything pinned in requirements.txt
+
+$(VENV)/.ready: requirements.txt pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+	echo "No Python 3.11, 3.12 or 3.13 found. Install one, or: make venv PYTHON=/path/to/python3.12" >&2; exit 1; fi
+	@echo "- making $(VENV) with $$($(PYTHON) --version); the first time takes a few minutes ..."
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python tools/install_torch.py "$(TORCH)" "$(TORCH_INDEX)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+book: $(VENV)/.ready ## build the site in both languages into _build/html
+	@$(BIN)/python -m book.build
+
+test: $(VENV)/.ready lint ## run all checks and tests
+	@echo "- tests ..."
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
+
+lint: $(VENV)/.ready
+	@echo "- style and types ..."
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+
+one: $(VENV)/.ready ## a quick look at one page while writing: make one L=ru PAGE=lab
+	@$(BIN)/python -m book.build --language $(L) --page $(PAGE)
+
+serve: ## show the built site on http://localhost:8000 (PORT=… for another port)
+	@test -f _build/html/index.html || { echo "Nothing built yet: run make book first." >&2; exit 1; }
+	@echo "http://localhost:$(PORT) (stop with Ctrl-C)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+clean: ## remove what was built (the environment stays)
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+distclean: clean ## remove what was built and the environment
+	rm -rf $(VENV)
+
+lock: $(VENV)/.ready ## for maintainers: pin requirements.txt anew from requirements.in
+	@$(BIN)/python tools/lock.py

@@ -1,0 +1,195 @@
+"""What the book's site needs beyond its extensions: two languages from one configuration, and figures for two modes.
+
+The extension stands first in ``_config.yml``. It takes the language of a build from the name of the source folder
+(``book/en``, ``book/ru``) before any other extension loads its translations, so that ``jupyter-book build book/ru``
+speaks Russian without a second configuration file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx_proof.directive import ProofDirective
+from sphinx_proof.nodes import proof_node
+
+logger = logging.getLogger(__name__)
+
+LANGUAGES = {"en": "English", "ru": "Русский"}
+
+WORDS = {
+    "ru": {
+        "title": "Обучение с подкреплением для агентов, действующих через инструменты",
+        "author": "Авторы keydoor",
+        "search": "Поиск по книге",
+        "captions": {"Front": "Начало", "Lab": "Практикум", "Back": "Справочник"},
+        "colophon": "Текст — CC BY 4.0, код — MIT. Версия",
+        "switch": "Эта страница по-русски",
+        "proof": "Доказательство.",
+        "menu": "Показать или скрыть оглавление книги",
+        "contents": "Показать или скрыть содержание страницы",
+        "book": "Оглавление книги",
+    },
+    "en": {
+        "title": "Reinforcement Learning for Agents That Act Through Tools",
+        "author": "The keydoor authors",
+        "search": "Search the book",
+        "captions": {},
+        "colophon": "Text CC BY 4.0, code MIT. Version",
+        "switch": "This page in English",
+        "proof": "Proof.",
+        "menu": "Show or hide the contents of the book",
+        "contents": "Show or hide the contents of this page",
+        "book": "Contents of the book",
+    },
+}
+
+
+def page_language(srcdir: str | os.PathLike[str]) -> str:
+    """The language of a source folder: its name if that is one of the book's languages, else English."""
+    name = Path(srcdir).name
+    return name if name in LANGUAGES else "en"
+
+
+# --- language -------------------------------------------------------------------------------------------------------
+
+
+def set_language(app: Sphinx) -> None:
+    """Give Sphinx the folder's language while other extensions have not yet asked for it."""
+    app.config.language = page_language(app.srcdir)
+    app._init_i18n()  # has run once, with the language of the configuration
+
+
+def speak(app: Sphinx, config: Config) -> None:
+    """Title, author and search field in the page's language."""
+    words = WORDS[page_language(app.srcdir)]
+    config.html_title = words["title"]
+    config.html_short_title = words["title"]
+    config.project = words["title"]
+    config.author = words["author"]
+    config.html_theme_options = {**config.html_theme_options, "search_bar_text": words["search"]}
+
+
+def translate_captions(app: Sphinx, config: Config) -> None:
+    """Captions of the table of contents, which both languages share."""
+    captions = WORDS[page_language(app.srcdir)]["captions"]
+    site_map = getattr(config, "external_site_map", None)
+    for document in site_map.values() if site_map else ():
+        for subtree in document.subtrees:
+            subtree.caption = captions.get(subtree.caption, subtree.caption)
+
+
+class LocalNumbers(SphinxPostTransform):
+    """Numbers that prose takes from cells (``{glue:text}``) get a decimal comma on Russian pages."""
+
+    default_priority = 10
+
+    def run(self, **kwargs: Any) -> None:
+        if self.config.language != "ru":
+            return
+        for node in list(self.document.findall(nodes.inline)):
+            if "pasted-text" in node["classes"]:
+                text = re.sub(r"(?<=\d)\.(?=\d)", ",", node.astext()).replace("-", "−")
+                node.children = [nodes.Text(text)]
+
+
+class Proof(ProofDirective):
+    """``prf:proof`` with its title as a paragraph, so that a proof can begin with a numbered step."""
+
+    def run(self) -> list[nodes.Node]:
+        body = nodes.admonition(classes=["proof", "proof-of-result", *self.options.get("class", [])])
+        title = nodes.paragraph("", "", nodes.emphasis("", WORDS[page_language(self.env.srcdir)]["proof"]))
+        title["classes"].append("proof-title")
+        body += title
+        self.state.nested_parse(self.content, self.content_offset, body)
+        node = proof_node()
+        node += body
+        return [node]
+
+
+# --- figures --------------------------------------------------------------------------------------------------------
+
+
+def themed_svg(svg: str, alternative: str, prefix: str) -> str:
+    """A figure of matplotlib as inline SVG that follows the page's colour mode.
+
+    Black becomes ``currentColor``; the series' own colours are chosen in ``figures.mplstyle`` to be readable on both
+    backgrounds. Identifiers get a prefix, since several figures share one page.
+    """
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}\1"', svg)
+    svg = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{prefix}\2"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", svg)
+    svg = re.sub(r"(fill|stroke): ?#000000", r"\1: currentColor", svg)
+    # Glyphs and ticks have no colour of their own: they would stay black.
+    label = alternative.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return svg.replace("<svg", f'<svg class="keydoor-figure" fill="currentColor" role="img" aria-label="{label}"', 1)
+
+
+class InlineFigures(SphinxPostTransform):
+    """Put the SVG output of cells into the page itself, so that CSS can colour it."""
+
+    default_priority = 400
+    formats = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        for number, image in enumerate(list(self.document.findall(nodes.image))):
+            uri = str(image.get("uri", ""))
+            path = Path(self.env.srcdir, uri)
+            if not uri.endswith(".svg") or "jupyter_execute" not in path.parts:
+                continue
+            svg = themed_svg(path.read_text("utf8"), image.get("alt", ""), f"f{number}-")
+            image.replace_self(nodes.raw("", svg, format="html"))
+
+
+# --- pages ----------------------------------------------------------------------------------------------------------
+
+
+def page_context(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Links to the same page in the other language, the executed notebook, and words of the templates."""
+    language = app.config.language
+    up = "../" * (pagename.count("/") + 1)
+    context["book_words"] = WORDS[language]
+    context["book_version"] = app.config.version
+    context["alternates"] = [
+        {"language": code, "name": name, "title": WORDS[code]["switch"], "url": f"{up}{code}/{pagename}.html"}
+        for code, name in LANGUAGES.items()
+        if code in app.config.book_languages
+    ]
+    executed = Path(app.outdir).parent / "jupyter_execute" / f"{pagename}.ipynb"
+    if doctree is not None and executed.is_file() and app.builder.format == "html":
+        target = Path(app.outdir, "_sources", f"{pagename}.ipynb")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(executed, target)
+        context["ipynb_source"] = f"{pagename}.ipynb"
+
+
+def drop_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Take the icon script out of a page."""
+    # Icons come from the web font; the script that would draw them again weighs 1.4 MB.
+    scripts = context.get("script_files", [])
+    context["script_files"] = [file for file in scripts if "fontawesome" not in str(getattr(file, "filename", file))]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register all of the above."""
+    set_language(app)
+    app.setup_extension("sphinx_proof")  # whose directive for proofs is replaced below
+    app.add_config_value("book_languages", [], "html")
+    app.connect("config-inited", speak, priority=100)
+    app.connect("config-inited", translate_captions, priority=901)  # sphinx_external_toc reads the table at 900
+    app.connect("html-page-context", page_context, priority=100)  # before the theme drops templates that look empty
+    app.connect("html-page-context", drop_scripts, priority=900)
+    app.add_directive_to_domain("prf", "proof", Proof, override=True)
+    app.add_post_transform(LocalNumbers)
+    app.add_post_transform(InlineFigures)
+    return {"version": "1.0", "parallel_read_safe": True, "parallel_write_safe": True}

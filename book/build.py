@@ -1,0 +1,190 @@
+"""Build the book: all gates, both languages, one place.
+
+``python -m book.build`` checks the pages, runs the doctests, executes the cells, renders both languages and puts the
+site together in ``_build/html``. The last good site stays in place until a new one is whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from book import assemble, execute
+from book.gates import doctests, fences, parity
+from book.layout import LANGUAGES, Book, Problem
+
+RENDER = """
+import sys
+from pathlib import Path
+from jupyter_book.sphinx import build_sphinx
+
+source, output, config, toc, cells, languages, version, strict, only = sys.argv[1:]
+overrides = {
+    "latex_individualpages": False,
+    "language": Path(source).name,
+    "external_toc_path": toc,
+    "nb_execution_cache_path": cells,
+    "book_languages": languages.split(","),
+    "version": version,
+    "release": version,
+}
+if only:
+    overrides["nb_execution_excludepatterns"] = [
+        f"{page.relative_to(source)}" for page in Path(source).rglob("*.md")
+        if str(page.relative_to(source).with_suffix("")) != only
+    ]
+status = build_sphinx(
+    source, output, path_config=config, noconfig=True, confoverrides=overrides, quiet=True,
+    warningiserror=strict == "strict", keep_going=True, freshenv=strict == "strict",
+)
+sys.exit(0 if status == 0 else 1)
+"""
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    """Say what a long step does, and how long it took."""
+    print(f"- {title} ...", flush=True)
+    start = time.perf_counter()
+    yield
+    print(f"  {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def stop_at(book: Book, problems: list[Problem]) -> None:
+    """Report faults, one a line, and end the build; the site of the build before stays as it is."""
+    if not problems:
+        return
+    for problem in sorted(problems):
+        print(problem.text(book), file=sys.stderr)
+    raise SystemExit(f"{len(problems)} problem(s): the book was not built.")
+
+
+def version(book: Book) -> str:
+    """The version of the book, from ``pyproject.toml``."""
+    found = re.search(r'^version = "([^"]+)"', (book.root / "pyproject.toml").read_text("utf8"), flags=re.M)
+    return found[1] if found else "0"
+
+
+def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -> list[str]:
+    """Render languages side by side, one process each.
+
+    Args:
+        book: the book.
+        languages: which of its languages.
+        only: a page for a quick look: nothing else is executed, the environment of the last time is reused and
+            warnings are shown but do not count.
+
+    Returns:
+        Sphinx's warnings and errors, ``file:line: message``; empty if all is well.
+    """
+    kind = "quick" if only else "strict"
+    running = {}
+    for language in languages:
+        output = book.output / ("one" if only else "render") / language / "html"
+        if not only:
+            shutil.rmtree(output.parent, ignore_errors=True)
+        arguments = [
+            str(book.source / language),
+            str(output),
+            str(book.root / "_config.yml"),
+            str(book.root / "_toc.yml"),
+            str(execute.cache_folder(book) / "cells"),
+            ",".join(LANGUAGES),
+            version(book),
+            kind,
+            only,
+        ]
+        running[language] = subprocess.Popen(
+            [sys.executable, "-c", RENDER, *arguments],
+            cwd=book.root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(book.root), os.environ.get("PYTHONPATH", "")])},
+        )
+    messages = []
+    for language, process in running.items():
+        _, errors = process.communicate()
+        lines = [_readable(book, line) for line in errors.splitlines() if line.strip()]
+        if process.returncode and not lines:
+            lines = [f"rendering {language} ended with status {process.returncode} and no message"]
+        if process.returncode or only:
+            messages += lines
+    return messages
+
+
+def _readable(book: Book, line: str) -> str:
+    """A message of Sphinx without colours and with the path that an author would type."""
+    line = re.sub(r"\x1b\[[0-9;]*m", "", line)
+    return line.replace(f"{book.root}{os.sep}", "")
+
+
+def build(book: Book) -> None:
+    """The whole way from sources to site.
+
+    Raises:
+        SystemExit: at the first group of faults, with each named by file and line on stderr.
+    """
+    gates: list[tuple[str, Callable[[Book], list[Problem]]]] = [
+        ("comparing the two languages", parity.check),
+        ("running the examples between the lines", fences.check),
+        ("running the doctests of the package", doctests.check),
+        ("executing the cells that have changed", execute.execute_pages),
+    ]
+    for title, gate in gates:
+        with step(title):
+            problems = gate(book)
+        stop_at(book, problems)
+    with step("rendering both languages"):
+        messages = render(book)
+    if messages:
+        print("\n".join(messages), file=sys.stderr)
+        raise SystemExit(f"{len(messages)} message(s) of Sphinx: the book was not built.")
+    with step("putting the site together"):
+        site = assemble.assemble(book, version(book))
+    print(f"The book is in {book.shown(site)}: open index.html there, or run `make serve`.")
+
+
+def look(book: Book, language: str, page: str) -> None:
+    """A quick look at one page while writing: only its cells are executed, and nothing else is checked."""
+    pages = book.pages(language)
+    if page not in pages:
+        raise SystemExit(f"no page {page!r} in {book.shown(book.source / language)}; there are: {', '.join(pages)}")
+    with step(f"executing {language}/{page}"):
+        problems = execute.execute_pages(book, [pages[page]])
+    stop_at(book, problems)
+    with step(f"rendering {language}/{page}"):
+        for message in render(book, (language,), only=page):
+            print(message, file=sys.stderr)
+    print(f"The page is in {book.shown(book.output / 'one' / language / 'html' / f'{page}.html')}.")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line of the build."""
+    parser = argparse.ArgumentParser(prog="python -m book.build", description="Build the book in both languages.")
+    parser.add_argument("--root", type=Path, default=Path.cwd(), help="folder with _config.yml (default: here)")
+    parser.add_argument("--output", type=Path, help="where to build (default: _build in the root)")
+    parser.add_argument("--language", choices=LANGUAGES, help="with --page: the page's language")
+    parser.add_argument("--page", help="a quick look at one page, by name without .md")
+    options = parser.parse_args(arguments)
+    root = options.root.resolve()
+    if not (root / "_config.yml").is_file():
+        raise SystemExit(f"no _config.yml in {root}: run this in the folder of the book, or give --root.")
+    os.environ.setdefault("RL_LLM_PROFILE", "full")  # what readers see is the full profile; it takes seconds
+    book = Book(root, (options.output or root / "_build").resolve())
+    if options.page:
+        look(book, options.language or LANGUAGES[0], options.page)
+    else:
+        build(book)
+
+
+if __name__ == "__main__":
+    main()

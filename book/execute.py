@@ -1,0 +1,188 @@
+"""Execution of the pages' cells: cached by code and requirements, both languages sharing what is expensive.
+
+Each page runs in a fresh kernel, in its own folder. A page's two languages run one after the other, so that the
+second finds the training results of the first; different pages run side by side. What was executed goes into the
+cache from which myst-nb reads when the pages are rendered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from myst_nb.core.read import read_myst_markdown_notebook
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+from book.gates.page import read_page
+from book.layout import Book, Problem
+
+SECONDS_PER_CELL = 600
+CACHES_KEPT = 3
+
+KERNEL_CONFIG = 'c = get_config()\nc.InlineBackend.figure_formats = {"svg"}\n'
+
+
+def cache_key(book: Book, environ: Mapping[str, str] = os.environ) -> str:
+    """A hash of all that a cell's output depends on besides its own page: package, requirements, style, profile."""
+    package = book.root / "keydoor"
+    files = sorted(path for path in package.rglob("*") if path.suffix in (".py", ".json"))
+    files += [book.root / "requirements.txt", book.source / "figures.mplstyle", Path(__file__)]
+    digest = hashlib.sha256()
+    for path in files:
+        if path.is_file():
+            digest.update(str(path.name).encode() + b"\0" + path.read_bytes() + b"\0")
+    digest.update(f"{platform.python_version()} {platform.machine()} {environ.get('RL_LLM_PROFILE', '')}".encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder(book: Book) -> Path:
+    """The folder of the caches for the present state of package and requirements."""
+    root = Path(os.environ.get("KEYDOOR_BOOK_CACHE", book.output / "cache"))
+    return root / cache_key(book)
+
+
+def prepare(book: Book) -> Path:
+    """Make the cache folder and set the environment that every kernel inherits; old caches are removed."""
+    folder = cache_folder(book)
+    config = folder / "ipython" / "profile_default" / "ipython_kernel_config.py"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(KERNEL_CONFIG, "utf8")
+    os.utime(folder)
+    caches = sorted((path for path in folder.parent.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
+    for old in caches[CACHES_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+    path = os.pathsep.join(filter(None, [str(book.root), os.environ.get("PYTHONPATH")]))
+    os.environ.update(
+        PYTHONPATH=path,
+        IPYTHONDIR=str(folder / "ipython"),
+        MATPLOTLIBRC=str(book.source / "figures.mplstyle"),
+        KEYDOOR_CACHE=str(folder / "results"),
+        PYTHONHASHSEED="0",
+        SOURCE_DATE_EPOCH="1767225600",  # dates inside figures: two builds of one state are equal
+        OMP_NUM_THREADS="1",
+        MKL_NUM_THREADS="1",
+        TQDM_DISABLE="1",
+    )
+    return folder
+
+
+def read_notebook(path: Path) -> nbformat.NotebookNode:
+    """A page as a notebook whose metadata say on which line each cell begins."""
+    return read_myst_markdown_notebook(path.read_text("utf8"), add_source_map=True, path=path)
+
+
+def execute_pages(book: Book, pages: list[Path] | None = None) -> list[Problem]:
+    """Execute all cells that the cache does not know.
+
+    Args:
+        book: the book.
+        pages: some of its pages; all of them by default.
+
+    Returns:
+        Faults: a cell that raises, or writes to stderr. Only pages without a fault enter the cache.
+    """
+    folder = prepare(book)
+    cache = get_cache(str(folder / "cells"))
+    waiting: dict[str, list[tuple[Path, nbformat.NotebookNode]]] = {}
+    for path in pages or book.all_pages():
+        notebook = read_notebook(path)
+        if any(cell.cell_type == "code" for cell in notebook.cells):
+            try:
+                cache.match_cache_notebook(notebook)
+                continue
+            except KeyError:
+                waiting.setdefault(path.name, []).append((path, notebook))
+        else:
+            _store(cache, path, notebook, 0.0)
+
+    def run(group: list[tuple[Path, nbformat.NotebookNode]]) -> list[tuple[Path, Any, list[Problem], float]]:
+        return [(path, notebook, *_execute(path, notebook)) for path, notebook in group]
+
+    problems: list[Problem] = []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for results in pool.map(run, waiting.values()):
+            for path, notebook, faults, seconds in results:
+                print(f"  executed {book.shown(path)} in {seconds:.1f} s", flush=True)
+                problems += faults
+                if not faults:
+                    _store(cache, path, notebook, seconds)
+    return problems
+
+
+def _store(cache: Any, path: Path, notebook: nbformat.NotebookNode, seconds: float) -> None:
+    bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+    cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+
+
+def _execute(path: Path, notebook: nbformat.NotebookNode) -> tuple[list[Problem], float]:
+    start = time.perf_counter()
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS_PER_CELL,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    problems: list[Problem] = []
+    # The kernel must be this environment's python, whatever kernels the machine has.
+    client.create_kernel_manager()
+    client.km.kernel_spec.argv[0] = sys.executable
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        problems.append(_fault(path, notebook, f"the cell raised {error.ename}: {error.evalue}"))
+    except CellTimeoutError:
+        problems.append(_fault(path, notebook, f"the cell did not finish within {SECONDS_PER_CELL} s"))
+    except DeadKernelError as error:
+        problems.append(_fault(path, notebook, f"the kernel died in this cell: {error}"))
+    for number, text in _errors(notebook):
+        message = "the cell writes to stderr: " + " ".join(text.split())
+        problems.append(Problem(path, _line(path, notebook, number), message))
+    return problems, time.perf_counter() - start
+
+
+def _errors(notebook: nbformat.NotebookNode) -> Iterator[tuple[int, str]]:
+    for number, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream" and output.name == "stderr":
+                yield number, output.text
+
+
+def _fault(path: Path, notebook: nbformat.NotebookNode, message: str) -> Problem:
+    """A fault in the cell that was running: the one that failed, else the first without an execution count."""
+    code = [(number, cell) for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    failed = [n for n, cell in code if any(output.output_type == "error" for output in cell.outputs)]
+    unfinished = [n for n, cell in code if cell.execution_count is None]
+    number = (failed or unfinished or [code[-1][0]])[0]
+    within = 1
+    for output in notebook.cells[number].outputs:
+        if output.output_type == "error":
+            within = _line_of_traceback(output.traceback)
+    return Problem(path, _line(path, notebook, number) + within - 1, message)
+
+
+def _line_of_traceback(traceback: list[str]) -> int:
+    """The line inside the cell at which it failed, from IPython's arrow; the first where there is none."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
+    found = re.search(r"^-+> *(\d+) ", text, flags=re.M)
+    return int(found[1]) if found else 1
+
+
+def _line(path: Path, notebook: nbformat.NotebookNode, number: int) -> int:
+    """The line of the page on which the code of a cell begins, after the fence and its options."""
+    before = sum(cell.cell_type == "code" for cell in notebook.cells[:number])
+    return read_page(path).of("cell")[before].line

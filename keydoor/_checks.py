@@ -1,0 +1,120 @@
+"""Checks of arguments, shared by the whole package: each returns the value it was given, or says what is wrong.
+
+A message always holds the name of the argument, the position where there is one, the value itself, and what was
+expected: ``rewards[2] is nan; expected a finite number``. Exact types pass through unchanged, so that
+:class:`fractions.Fraction` in gives :class:`fractions.Fraction` out; scalars of numpy and torch are unwrapped by
+their own ``item()``, so that neither library has to be imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence, Set
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, NoReturn
+
+Number = int | float | Fraction
+"""What the arithmetic of this package accepts and returns."""
+
+
+def refuse(name: str, value: Any, expected: str) -> NoReturn:
+    """Raise the :class:`ValueError` of a value that has no meaning.
+
+    >>> refuse("gamma", 1.5, "a number in [0, 1]")
+    Traceback (most recent call last):
+    ...
+    ValueError: gamma is 1.5; expected a number in [0, 1]
+    """
+    text = repr(value)
+    if len(text) > 80:
+        text = text[:77] + "..."
+    raise ValueError(f"{name} is {text}; expected {expected}")
+
+
+def unwrap(value: Any) -> Any:
+    """A zero-dimensional numpy or torch scalar as a plain Python number; anything else as it is.
+
+    An array of one element is not a scalar: a column of shape (n, 1) would otherwise pass for n numbers.
+    """
+    if type(value) in (float, int, bool, Fraction, str) or not hasattr(value, "item"):
+        return value
+    if getattr(value, "ndim", None) != 0:
+        return value
+    try:
+        return value.item()
+    except (RuntimeError, TypeError, ValueError):  # a tensor without data, for one: the caller's check refuses it
+        return value
+
+
+def real(value: Any, name: str, expected: str = "a number") -> Number:
+    """A real number that is not NaN; infinities pass. Booleans are not numbers here."""
+    value = unwrap(value)
+    if isinstance(value, bool) or not isinstance(value, Real) or value != value:
+        refuse(name, value, expected)
+    # Other real types (numpy's long double, whose item() is itself) become floats, so that the checks that
+    # follow, and the arithmetic, meet no type that they do not know.
+    number: Number = value if isinstance(value, (int, float, Fraction)) else float(value)
+    return number
+
+
+def finite(value: Any, name: str, expected: str = "a finite number") -> Number:
+    """A finite real number, also an exact one, no larger than a float can hold (about 1.8e308)."""
+    number = real(value, name, expected)
+    if not -sys.float_info.max <= number <= sys.float_info.max:
+        refuse(name, number, expected)
+    return number
+
+
+def unit_interval(value: Any, name: str) -> Number:
+    """A number in [0, 1], such as a probability or a discount factor; ends included."""
+    number = real(value, name, "a number in [0, 1]")
+    if not 0 <= number <= 1:
+        refuse(name, number, "a number in [0, 1]")
+    return number
+
+
+def whole(value: Any, name: str, *, least: int) -> int:
+    """An integer not below ``least``. ``True`` is not 1, and 2.0 is not 2."""
+    value = unwrap(value)
+    expected = f"an integer not below {least}"
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        refuse(name, value, expected)
+    return int(value)
+
+
+def flag(value: Any, name: str) -> bool:
+    """``True`` or ``False`` (numpy's too). 0 and 1 are refused: they may be a count in the wrong column."""
+    value = unwrap(value)
+    if not isinstance(value, bool):
+        refuse(name, value, "True or False")
+    return value
+
+
+def binary(value: Any, name: str) -> bool:
+    """An entry of a 0/1 mask: ``True``, ``False``, 1, 0, 1.0 or 0.0 (trainers keep masks in all three types)."""
+    value = unwrap(value)
+    if not isinstance(value, (bool, int, float)) or value not in (0, 1):
+        refuse(name, value, "0 or 1")
+    return bool(value)
+
+
+def sequence(values: Any, name: str) -> list[Any]:
+    """The elements of a list, tuple, array or column, in order. Strings, mappings and sets are refused."""
+    if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
+        refuse(name, values, "a sequence")
+    if getattr(values, "ndim", 1) == 0:  # a zero-dimensional array has __iter__, but nothing to iterate over
+        refuse(name, values, "a sequence")
+    return list(values)
+
+
+def finite_sequence(values: Any, name: str) -> list[Number]:
+    """A sequence of finite numbers; the message of a bad one names its index."""
+    return [finite(value, f"{name}[{index}]") for index, value in enumerate(sequence(values, name))]
+
+
+def same_length(**columns: Sequence[Any]) -> None:
+    """Refuse sequences of unequal length, and name each with its length."""
+    if len({len(column) for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{name} has {len(column)}" for name, column in columns.items())
+        raise ValueError(f"sequences of unequal length: {lengths}")

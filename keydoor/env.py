@@ -1,0 +1,434 @@
+"""The scalar environment: one episode at a time, as a Gymnasium environment.
+
+Where Gymnasium is installed, :class:`KeyDoorAgentEnv` is a :class:`gymnasium.Env`, and importing this module registers
+the id ``keydoor/KeyDoor-v1``. Elsewhere, in a reader's browser for one, the same class stands on a plain base, needs
+the standard library alone, and draws the same targets from the same seed. It only has no spaces.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from keydoor._checks import Number, refuse, unit_interval, whole
+from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS, RULE_SETS, State, get_rules
+from keydoor.turns import parse_action
+
+if TYPE_CHECKING:
+    import gymnasium
+    from gymnasium import Env as _Base
+    from gymnasium.error import ResetNeeded as _OrderError
+else:
+    try:
+        import gymnasium
+        from gymnasium import Env as _Base
+        from gymnasium.error import ResetNeeded as _OrderError
+    except ImportError:
+        gymnasium = None
+
+        class _OrderError(Exception):
+            """Stands in for the error of Gymnasium."""
+
+        class _Base:
+            """What code written for Gymnasium asks of an environment besides ``reset``, ``step`` and ``render``."""
+
+            spec = None
+
+            @property
+            def unwrapped(self):
+                return self
+
+            def reset(self, *, seed=None, options=None):
+                """Nothing to seed: the generator of numpy that Gymnasium would keep does not exist here."""
+
+            def close(self):
+                """Nothing to close."""
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                self.close()
+                return False
+
+
+ENV_ID = "keydoor/KeyDoor-v1"
+"""The registered id: :class:`KeyDoorAgentEnv` with integer observations."""
+
+REWARD_MODES = ("sparse", "potential")
+"""Which reward ``step`` returns: the base reward, or the shaped one."""
+
+OBSERVATION_MODES = ("names", "indices")
+"""Observations as strings of :data:`keydoor.rules.OBSERVATIONS`, or as their indices."""
+
+_ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
+_OBSERVATION_INDEX = {name: index for index, name in enumerate(OBSERVATIONS)}
+
+
+class ResetNeeded(RuntimeError, _OrderError):
+    """An episode was needed and none is running: before the first ``reset``, or after the end.
+
+    It is a :class:`RuntimeError`, and where Gymnasium is installed a :class:`gymnasium.error.ResetNeeded` too, so that
+    code written for either catches it.
+    """
+
+
+def _flat(name: str) -> tuple[tuple[tuple[Any, ...], ...], ...]:
+    """The tables of a rule set with both potentials beside each outcome: a step is then one look-up."""
+    rules = get_rules(name)
+    return tuple(
+        tuple((*outcome, phi, 0.0 if outcome.stop_reason else rules.potential[outcome.state]) for outcome in row)
+        for phi, row in zip(rules.potential, rules.table, strict=True)
+    )
+
+
+_TABLES = {name: _flat(name) for name in RULE_SETS}
+
+
+def draw_target(generator: random.Random) -> str:
+    """The hidden colour of one episode, each with probability ½: one call of ``generator.random()``.
+
+    Python promises the numbers of ``random()`` for a seed over versions and machines, and those of no other method.
+
+    >>> generator = random.Random(0)
+    >>> [draw_target(generator) for _ in range(4)]
+    ['blue', 'blue', 'red', 'red']
+    """
+    return COLOURS[0] if generator.random() < 0.5 else COLOURS[1]
+
+
+def contract_table(rules: str = "standard", target: str = "red") -> list[dict[str, Any]]:
+    """What each action does in each state that can be reached, as rows to print: the contract, from the tables.
+
+    Args:
+        rules: a rule set, one of :data:`keydoor.rules.RULE_SETS`.
+        target: the hidden colour; the other one only exchanges the names of the colours.
+
+    Returns:
+        A row for each state and action, states in the order in which they can be reached. The two limits of an
+        episode are no part of the table.
+
+    Raises:
+        ValueError: an unknown rule set or colour.
+
+    Example:
+        >>> rows = contract_table("standard")
+        >>> len(rows)
+        42
+        >>> print(*(row["action"] for row in rows if row["stop_reason"] == "success"))
+        finish finish finish
+        >>> print(*(row["observation"] for row in rows[:6]))
+        clue_red invalid invalid failure failure failure
+    """
+    _one_of("target", target, COLOURS)
+    tables = get_rules(rules)
+    rows = []
+    for state, outcomes in zip(tables.states, _TABLES[rules], strict=True):
+        if state.target == target:
+            for action, (_, observation, base_reward, invalid, stop_reason, before, after) in zip(
+                ACTIONS, outcomes, strict=True
+            ):
+                rows.append(
+                    {
+                        "inspected": state.inspected,
+                        "key": state.key,
+                        "opened": state.opened,
+                        "shown": state.shown,
+                        "action": action,
+                        "observation": observation,
+                        "base_reward": base_reward,
+                        "potential_before": before,
+                        "potential_after": after,
+                        "invalid": invalid,
+                        "stop_reason": stop_reason,
+                    }
+                )
+    return rows
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        refuse(name, value, f"one of {', '.join(known)}")
+    return str(value)
+
+
+class KeyDoorAgentEnv(_Base):
+    """A room, two keys, two locked doors, and a clue that is shown once.
+
+    **Description.** One of the two doors counts, red or blue with probability ½ each. Only ``inspect`` tells which, for
+    one turn; every later observation hides it. The agent takes a key, uses it on a door and finishes. What a failed
+    attempt to open a door does is the rule set's matter: see :mod:`keydoor.rules`.
+
+    **Actions.** ``Discrete(6)``. :meth:`step` accepts an index, a name, or a tool call in JSON such as
+    ``{"name": "inspect"}``.
+
+    == =============== ==================================================
+    0  ``inspect``     show the clue
+    1  ``pickup_red``  take the red key; invalid before the clue
+    2  ``pickup_blue`` take the blue key; invalid before the clue
+    3  ``open_red``    use the key in hand on the red door
+    4  ``open_blue``   use the key in hand on the blue door
+    5  ``finish``      end the task; pays 1 if the target door is open
+    == =============== ==================================================
+
+    **Observations.** Strings, or with ``observation_mode="indices"`` members of ``Discrete(8)``. No observation tells
+    the time: a policy that needs the turn has to count.
+
+    == =============== ==================================================
+    0  ``room``        the start
+    1  ``clue_red``    the red door counts
+    2  ``clue_blue``   the blue door counts
+    3  ``key_held``    a key is in hand, which one is not said
+    4  ``door_open``   a door has opened
+    5  ``invalid``     the action changed nothing
+    6  ``success``     the end, with reward
+    7  ``failure``     the end, without
+    == =============== ==================================================
+
+    **Rewards.** The base reward is 1 for ``success``, else 0. The shaped reward adds
+    :math:`\\gamma\\Phi(s_{t+1})-\\Phi(s_t)` with the potential of :func:`keydoor.rules.potential`, which is 0 at
+    every true end and is kept where the collector cuts. :meth:`step` returns the one that ``reward_mode`` names, and
+    both are in ``info``.
+
+    **Ends.** ``terminated``: ``finish``; under ``standard`` a failed attempt to open; or turn number ``task_horizon``,
+    a limit that belongs to the task. ``truncated``: turn number ``collector_limit``, a limit that belongs to whoever
+    collects the data; the task would have gone on, and the observation is the one it goes on with. On a tie the task's
+    end wins: the two flags are never both set.
+
+    **Privileged information.** :attr:`target`, :attr:`state`, the potentials in ``info``, the shaped reward and the
+    rendered text depend on the hidden colour. They are there for training, for reports and for people. No policy may
+    see them.
+
+    Args:
+        seed: seed of the targets, a non-negative integer. ``None``: the operating system's entropy. The global
+            generators of :mod:`random` and numpy are neither read nor changed.
+        task_horizon: number of turns that the task allows, at least 1.
+        collector_limit: number of turns after which the collector cuts, at least 1; ``None``: never.
+        gamma: discount :math:`\\gamma\\in[0,1]` of the shaping term where :meth:`step` is given none. It must be the
+            learner's, or the shaping pays for going in circles.
+        rules: rule set, one of :data:`keydoor.rules.RULE_SETS`.
+        reward_mode: one of :data:`REWARD_MODES`.
+        observation_mode: one of :data:`OBSERVATION_MODES`. The registered id has ``"indices"``.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        ValueError: an argument outside of what is said above.
+
+    Source:
+        Towers et al. (2024), *Gymnasium: A Standard Interface for Reinforcement Learning Environments*, for the
+        interface; Pardo et al. (2018), *Time Limits in Reinforcement Learning*, for the two kinds of limit.
+
+    Example:
+        >>> env = KeyDoorAgentEnv(seed=0)
+        >>> observation, info = env.reset(target="red")
+        >>> for action in ("inspect", "pickup_red", "open_red", "finish"):
+        ...     observation, reward, terminated, truncated, info = env.step(action, gamma=0.99)
+        ...     print(observation, reward, terminated, info["potential_after"], info["stop_reason"])
+        clue_red 0.0 False 0.25 None
+        key_held 0.0 False 0.5 None
+        door_open 0.0 False 0.75 None
+        success 1.0 True 0.0 success
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (Gymnasium's form)
+    render_mode: str | None = None
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        task_horizon: int = 8,
+        collector_limit: int | None = None,
+        gamma: Number = 0.99,
+        rules: str = "standard",
+        reward_mode: str = "sparse",
+        observation_mode: str = "names",
+        render_mode: str | None = None,
+    ) -> None:
+        self.task_horizon = whole(task_horizon, "task_horizon", least=1)
+        self.collector_limit = None if collector_limit is None else whole(collector_limit, "collector_limit", least=1)
+        self.gamma = unit_interval(gamma, "gamma")
+        self.rules = _one_of("rules", rules, RULE_SETS)
+        self.reward_mode = _one_of("reward_mode", reward_mode, REWARD_MODES)
+        self.observation_mode = _one_of("observation_mode", observation_mode, OBSERVATION_MODES)
+        if render_mode is not None:
+            _one_of("render_mode", render_mode, tuple(self.metadata["render_modes"]))
+        self.render_mode = render_mode
+        if gymnasium is not None:
+            self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
+            self.observation_space = (
+                gymnasium.spaces.Discrete(len(OBSERVATIONS))
+                if observation_mode == "indices"
+                else gymnasium.spaces.Text(
+                    min_length=min(map(len, OBSERVATIONS)),
+                    max_length=max(map(len, OBSERVATIONS)),
+                    charset=frozenset("".join(OBSERVATIONS)),
+                )
+            )
+        self._random = random.Random()
+        if seed is not None:
+            self._reseed(whole(seed, "seed", least=0))
+        self._state: int | None = None  # index into the rule set's states; the last one stays after the end
+        self._running = False
+        self._turn = 0
+        self._last = ""
+
+    def _reseed(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        super().reset(seed=seed)  # keeps Gymnasium's own generator reproducible for wrappers that use it
+
+    def reset(
+        self, *, seed: int | None = None, target: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, whether the one before has ended or not.
+
+        Args:
+            seed: begins the stream of targets anew; ``None`` goes on with it.
+            target: forces the hidden colour. A forced target draws nothing: the targets of the free episodes around it
+                are what they would be without it.
+            options: ``{"target": colour}`` does the same through wrappers that pass no ``target``.
+
+        Returns:
+            The observation ``room`` and an ``info`` with ``turn`` 0, the potential of the start as ``potential_after``,
+            and ``stop_reason`` ``None``.
+
+        Raises:
+            ValueError: an unknown colour or option, two different targets, a seed that is not a non-negative integer.
+                The episode that was running is then still running.
+        """
+        if seed is not None:
+            seed = whole(seed, "seed", least=0)
+        if target is not None:
+            target = _one_of("target", target, COLOURS)
+        if options is not None:
+            if not isinstance(options, Mapping) or set(options) - {"target"}:
+                refuse("options", options, "a mapping with no key but 'target'")
+            wanted = options.get("target")
+            if wanted is not None:
+                wanted = _one_of("options['target']", wanted, COLOURS)
+                if target not in (None, wanted):
+                    refuse("options['target']", wanted, f"the colour that target gives, {target}")
+                target = wanted
+
+        if seed is not None:
+            self._reseed(seed)
+        rules = get_rules(self.rules)
+        self._state = rules.start[target or draw_target(self._random)]
+        self._running, self._turn, self._last = True, 0, ""
+        observation: Any = rules.start_observation
+        if self.observation_mode == "indices":
+            observation = _OBSERVATION_INDEX[observation]
+        return observation, {"turn": 0, "potential_after": rules.potential[self._state], "stop_reason": None}
+
+    def step(self, action: Any, *, gamma: Number | None = None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn.
+
+        Args:
+            action: a name of :data:`keydoor.rules.ACTIONS`, its index, or a text that
+                :func:`keydoor.turns.parse_action` reads as one of them.
+            gamma: discount of the shaping term of this turn, in [0, 1]; ``None``: the environment's. A
+                :class:`~fractions.Fraction` makes ``info["shaped_reward"]`` one.
+
+        Returns:
+            ``(observation, reward, terminated, truncated, info)``. ``info`` holds ``potential_before``,
+            ``potential_after``, ``base_reward``, ``shaped_reward``, ``stop_reason`` (one of
+            :data:`keydoor.rules.STOP_REASONS`, ``None`` while the task goes on), ``invalid`` (whether the action counts
+            as invalid) and ``turn`` (how many turns have been taken, this one included).
+
+        Raises:
+            ResetNeeded: no episode is running.
+            ValueError: not an action, or a discount outside of [0, 1]. The turn is then not used up.
+        """
+        if not self._running or self._state is None:
+            raise ResetNeeded("no episode is running: call reset() before the first step and after an end")
+        kind = type(action)
+        if kind is str and action in _ACTION_INDEX:
+            index = _ACTION_INDEX[action]
+        elif kind is int and 0 <= action < len(ACTIONS):
+            index = action
+        else:
+            index = _ACTION_INDEX[parse_action(action)]
+        if gamma is None:
+            gamma = self.gamma
+        elif type(gamma) is not float or not 0.0 <= gamma <= 1.0:
+            gamma = unit_interval(gamma, "gamma")
+
+        outcome = _TABLES[self.rules][self._state][index]
+        self._state, observation, base_reward, invalid, stop_reason, before, after = outcome
+        self._turn = turn = self._turn + 1
+        truncated = False
+        if stop_reason is None:
+            if turn >= self.task_horizon:
+                observation, stop_reason, after = "failure", "task_horizon", 0.0
+            elif turn == self.collector_limit:
+                stop_reason, truncated = "collector_limit", True
+        terminated = stop_reason is not None and not truncated
+        self._running = stop_reason is None
+
+        if type(gamma) is Fraction:  # the potentials are multiples of ¼: exact as floats, and so exact here
+            shaped_reward: Any = Fraction(base_reward) + gamma * Fraction(after) - Fraction(before)
+        else:
+            shaped_reward = base_reward + gamma * after - before
+        if self.render_mode is not None:
+            self._last = f"{ACTIONS[index]} -> {observation}" + (f" ({stop_reason})" if stop_reason else "")
+        info = {
+            "potential_before": before,
+            "potential_after": after,
+            "base_reward": base_reward,
+            "shaped_reward": shaped_reward,
+            "stop_reason": stop_reason,
+            "invalid": invalid,
+            "turn": turn,
+        }
+        return (
+            _OBSERVATION_INDEX[observation] if self.observation_mode == "indices" else observation,
+            base_reward if self.reward_mode == "sparse" else float(shaped_reward),
+            terminated,
+            truncated,
+            info,
+        )
+
+    @property
+    def state(self) -> State:
+        """All that the future depends on, the limits apart; after the end, the last state. Privileged information.
+
+        Raises:
+            ResetNeeded: before the first ``reset``.
+        """
+        if self._state is None:
+            raise ResetNeeded("there is no state before the first reset()")
+        return get_rules(self.rules).states[self._state]
+
+    @property
+    def target(self) -> str:
+        """The hidden colour of this episode, or of the one that has ended. Privileged information.
+
+        Raises:
+            ResetNeeded: before the first ``reset``.
+        """
+        return self.state.target
+
+    def render(self) -> Any:
+        """One line of text with the hidden state, for people; ``None`` without a render mode.
+
+        >>> env = KeyDoorAgentEnv(render_mode="ansi")
+        >>> _ = env.reset(target="blue"), env.step("inspect"), env.step("pickup_red")
+        >>> print(env.render())
+        turn 2/8 | target blue | key red | open none | pickup_red -> key_held
+        """
+        if self.render_mode is None:
+            return None
+        state = self.state
+        parts = [f"turn {self._turn}/{self.task_horizon}", f"target {state.target}", f"key {state.key or 'none'}"]
+        return " | ".join([*parts, f"open {state.opened or 'none'}", self._last or "room"])
+
+
+# No max_episode_steps: Gymnasium's TimeLimit truncates, and this task's horizon is a true end.
+if gymnasium is not None and ENV_ID not in gymnasium.registry:
+    gymnasium.register(
+        ENV_ID,
+        entry_point="keydoor.env:KeyDoorAgentEnv",
+        kwargs={"observation_mode": "indices"},
+    )

@@ -1,0 +1,245 @@
+"""The arithmetic of returns: discounting, time inside a turn, TD residuals, and the end of a trajectory.
+
+One reward :math:`r_t` belongs to one turn :math:`t = 0, \\dots, T-1`, however many tokens the agent or the tool
+wrote in it: the discount counts decisions, unless :func:`semi_markov_return` is told the time that each one took.
+
+A trajectory stops in one of two ways. At a **true end** the task is over and nothing follows; the value of what
+follows is not "0 by convention" but absent, so it is *selected away* and never multiplied by zero (NaN times zero
+is NaN). At a **collector cut** the process goes on without us, and the critic's value stands for the rest.
+
+All functions take lists, tuples, arrays, tensors or columns of a table, and return plain numbers: no gradient
+flows through them. :class:`fractions.Fraction` in gives :class:`fractions.Fraction` out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from keydoor._checks import (
+    Number,
+    finite,
+    finite_sequence,
+    flag,
+    refuse,
+    same_length,
+    sequence,
+    unit_interval,
+)
+
+_IN_RANGE = "a result within the range of a float"
+
+
+def _discounted_sum(terms: Sequence[Number], gamma: Number, name: str) -> Number:
+    """Horner's scheme, from the last term to the first: one product per term, exact on fractions."""
+    total: Number = 0
+    for term in reversed(terms):
+        total = term + gamma * total
+    return finite(total, name, _IN_RANGE)
+
+
+def discounted_return(rewards: Iterable[Number], gamma: Number) -> Number:
+    r"""The discounted return of an episode.
+
+    .. math:: G_0 = \sum_{t=0}^{T-1} \gamma^t r_t
+
+    Args:
+        rewards: :math:`r_0, \dots, r_{T-1}`, finite numbers, one per turn. None at all give the empty sum, 0.
+        gamma: discount factor in [0, 1]; at 0 only :math:`r_0` counts.
+
+    Returns:
+        :math:`G_0`, in the units of the reward.
+
+    Raises:
+        ValueError: a reward is not a finite number, ``gamma`` lies outside [0, 1], or the sum overflows.
+
+    Source:
+        Sutton and Barto (2018), *Reinforcement Learning: An Introduction*, 2nd edition, chapter 3.
+
+    Example:
+        >>> discounted_return([0.0, 0.0, 1.0], 0.9)
+        0.81
+        >>> from fractions import Fraction
+        >>> discounted_return([0, 0, 1], Fraction(9, 10))
+        Fraction(81, 100)
+    """
+    return _discounted_sum(finite_sequence(rewards, "rewards"), unit_interval(gamma, "gamma"), "the discounted return")
+
+
+def semi_markov_return(rewards: Iterable[Number], durations: Iterable[Number], gamma: Number) -> Number:
+    r"""The discounted return of macro-actions that take different times.
+
+    .. math:: G_0 = \sum_{k=0}^{K-1} \gamma^{\tau_0 + \dots + \tau_{k-1}} R_k
+
+    The reward :math:`R_k` counts **from the start of its macro-action**: it is what the primitive steps inside
+    have earned, already discounted to that start, :math:`R_k = \sum_{i<\tau_k} \gamma^i r_{k,i}`. With this
+    reading the sum equals the discounted return of the primitive stream. (A reward that falls due when the
+    macro-action ends has to be passed as :math:`\gamma^{\tau_k} r`.) The last duration delays nothing that is
+    summed here; it matters to a bootstrap value, which can be passed as one more reward with any duration.
+
+    Args:
+        rewards: :math:`R_0, \dots, R_{K-1}`, finite numbers. None at all give the empty sum, 0.
+        durations: :math:`\tau_0, \dots, \tau_{K-1}`, positive and finite, in the time unit of ``gamma``;
+            fractions of a unit are allowed. Zero is refused: free decisions could go on for ever in no time.
+        gamma: discount factor per unit of time, in [0, 1].
+
+    Returns:
+        :math:`G_0`. Fractional rewards and discount stay exact as long as the durations are integers.
+
+    Raises:
+        ValueError: a value outside its range, or sequences of unequal length.
+
+    Source:
+        Bradtke and Duff (1994), *Reinforcement Learning Methods for Continuous-Time Markov Decision Problems*;
+        Sutton, Precup and Singh (1999), *Between MDPs and semi-MDPs*.
+
+    Example:
+        >>> semi_markov_return([0.0, 1.0], [2, 3], 0.9)
+        0.81
+        >>> # The TD residual of one macro-action: R = 0.2, three units of time, V = 0.5, V' = 0.7.
+        >>> round(semi_markov_return([0.2, 0.7], [3, 1], 0.9) - 0.5, 9)
+        0.2103
+    """
+    reward_list = finite_sequence(rewards, "rewards")
+    duration_list = finite_sequence(durations, "durations")
+    same_length(rewards=reward_list, durations=duration_list)
+    gamma = unit_interval(gamma, "gamma")
+    total: Number = 0
+    for k in reversed(range(len(reward_list))):
+        if duration_list[k] <= 0:
+            refuse(f"durations[{k}]", duration_list[k], "a positive finite duration")
+        total = reward_list[k] + gamma ** duration_list[k] * total
+    return finite(total, "the semi-Markov return", _IN_RANGE)
+
+
+def td_residuals(
+    rewards: Iterable[Number], values: Iterable[Number], gamma: Number, terminated: Iterable[bool]
+) -> list[Number]:
+    r"""The temporal-difference residuals of one episode.
+
+    .. math:: \delta_t = r_t + \gamma V_{t+1} - V_t, \qquad \delta_{T-1} = r_{T-1} - V_{T-1} \text{ at a true end}
+
+    Args:
+        rewards: :math:`r_0, \dots, r_{T-1}`, at least one.
+        values: :math:`V_0, \dots, V_T`, one more than rewards. At a true end :math:`V_T` is not read, and may be
+            NaN; everywhere else a value must be finite.
+        gamma: discount factor in [0, 1].
+        terminated: one flag per reward. Only the last may be ``True``: one call takes one episode, and after
+            its end there is nothing to add. (For a rollout of several episodes, call once for each.)
+
+    Returns:
+        The list :math:`\delta_0, \dots, \delta_{T-1}`.
+
+    Raises:
+        ValueError: lengths that do not fit, no reward at all, a flag before the last step, or a bad number.
+
+    Source:
+        Sutton (1988), *Learning to Predict by the Methods of Temporal Differences*; for the two kinds of
+        end, Pardo et al. (2018), *Time Limits in Reinforcement Learning*.
+
+    Example:
+        >>> from fractions import Fraction as F
+        >>> values = [F(4, 10), F(5, 10), F(6, 10), F(3, 10)]
+        >>> [str(d) for d in td_residuals([0, 0, 1], values, F(9, 10), [False, False, True])]
+        ['1/20', '1/25', '2/5']
+        >>> [str(d) for d in td_residuals([0, 0, 1], values, F(9, 10), [False, False, False])]
+        ['1/20', '1/25', '67/100']
+    """
+    r = finite_sequence(rewards, "rewards")
+    v: list[Any] = sequence(values, "values")
+    ends = [flag(value, f"terminated[{t}]") for t, value in enumerate(sequence(terminated, "terminated"))]
+    gamma = unit_interval(gamma, "gamma")
+    if not r:
+        refuse("rewards", r, "at least one reward: an episode has at least one turn")
+    same_length(rewards=r, terminated=ends)
+    if len(v) != len(r) + 1:
+        raise ValueError(
+            f"values has length {len(v)}; expected {len(r) + 1}: one value per reward, and the one after the last"
+        )
+    if True in ends[:-1]:
+        refuse(
+            f"terminated[{ends.index(True)}]",
+            True,
+            f"False before the last step {len(r) - 1}: one call, one episode",
+        )
+    # V_T is looked at only where it exists.
+    v = [finite(value, f"values[{t}]") for t, value in enumerate(v[: len(r)] if ends[-1] else v)]
+    residuals: list[Number] = []
+    for t, reward in enumerate(r):
+        target = reward if ends[t] else reward + gamma * v[t + 1]
+        residuals.append(finite(target - v[t], f"residual {t}", _IN_RANGE))
+    return residuals
+
+
+def discounted_td_sum(deltas: Iterable[Number], gamma: Number) -> Number:
+    r"""The discounted sum of TD residuals: the left side of the telescoping identity.
+
+    .. math:: \sum_{t=0}^{T-1} \gamma^t \delta_t = G_0 - V_0 + m\,\gamma^T V_T,
+
+    with :math:`m = 0` at a true end and :math:`m = 1` at a collector cut. The identity asks nothing of the
+    values: it finds errors of bookkeeping, never a bad critic. Leaving out :math:`m` on the right goes unnoticed
+    while :math:`V_T` happens to be 0.
+
+    Args:
+        deltas: :math:`\delta_0, \dots, \delta_{T-1}`, as :func:`td_residuals` returns them; none give 0.
+        gamma: the discount factor that the residuals were made with.
+
+    Returns:
+        The sum.
+
+    Raises:
+        ValueError: a residual is not a finite number, or ``gamma`` lies outside [0, 1].
+
+    Source:
+        Sutton (1988); Schulman et al. (2015), *High-Dimensional Continuous Control Using Generalized Advantage
+        Estimation*, where this sum is the advantage estimate at :math:`\lambda = 1`.
+
+    Example:
+        >>> from fractions import Fraction as F
+        >>> discounted_td_sum([F(1, 20), F(1, 25), F(2, 5)], F(9, 10))
+        Fraction(41, 100)
+    """
+    return _discounted_sum(finite_sequence(deltas, "deltas"), unit_interval(gamma, "gamma"), "the discounted TD sum")
+
+
+def collector_target(
+    reward: Number, next_value: Number, *, gamma: Number, terminated: bool, truncated: bool = False
+) -> Number:
+    r"""The critic's one-step target at the visible end of a rollout, or anywhere inside it.
+
+    .. math:: y_t = \begin{cases} r_t & \text{true end} \\ r_t + \gamma V_{t+1} & \text{otherwise} \end{cases}
+
+    Only ``terminated`` removes the bootstrap value. ``truncated`` changes nothing: a cut by the collector leaves
+    the process unfinished, exactly like a step in the middle. If both are set, the task's end wins.
+
+    Args:
+        reward: :math:`r_t`, a finite number.
+        next_value: :math:`V_{t+1}`, a finite number; not read at a true end, where it may be NaN.
+        gamma: discount factor in [0, 1].
+        terminated: the task ended with this step.
+        truncated: the collector stopped after this step.
+
+    Returns:
+        The target :math:`y_t`.
+
+    Raises:
+        ValueError: a number is not finite where it counts, or a flag is not a boolean.
+
+    Source:
+        Pardo, Tavakoli, Levdik and Kormushev (2018), *Time Limits in Reinforcement Learning*.
+
+    Example:
+        >>> collector_target(0.0, 0.7, gamma=0.9, terminated=True)
+        0.0
+        >>> collector_target(0.0, 0.7, gamma=0.9, terminated=False)
+        0.63
+        >>> collector_target(0.25, float("nan"), gamma=0.95, terminated=True, truncated=True)
+        0.25
+    """
+    reward = finite(reward, "reward")
+    gamma = unit_interval(gamma, "gamma")
+    flag(truncated, "truncated")
+    if flag(terminated, "terminated"):
+        return reward
+    target = reward + gamma * finite(next_value, "next_value", "a finite number unless terminated=True")
+    return finite(target, "the target", _IN_RANGE)

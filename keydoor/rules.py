@@ -1,0 +1,196 @@
+"""The world, once: states, actions, observations, potentials and transition tables.
+
+A target colour is hidden, red or blue with probability ½ each. The agent may look at the room (the clue is shown
+for that one turn), take a key, use it on a door, and finish. Everything else that knows the world reads the tables
+made here: the scalar and the vector environment, the exact solver, the text environment and the tables in the
+chapters.
+
+A *rule set* says what a failed attempt to open a door does:
+
+``standard``
+    It ends the task in failure. Memory is needed.
+``soft``
+    It is harmless and visible (observation ``invalid``). A key opens the door of its colour, target or not, and the
+    door opened last counts. The world remembers for the agent: trying one door after the other needs no memory.
+``quiet``
+    As ``soft``, but a failed action cannot be seen: it repeats the kind of observation before it.
+
+The two limits, of the task and of the collector, belong to an episode and not to the tables; see
+:class:`keydoor.env.KeyDoorAgentEnv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from keydoor._checks import refuse
+
+COLOURS = ("red", "blue")
+"""Colours of keys and doors; the target is one of them."""
+
+ACTIONS = ("inspect", "pickup_red", "pickup_blue", "open_red", "open_blue", "finish")
+"""The six actions, in the order of their indices."""
+
+OBSERVATIONS = (
+    "room",
+    "clue_red",
+    "clue_blue",
+    "key_held",
+    "door_open",
+    "invalid",
+    "success",
+    "failure",
+)
+"""All observations, in the order of their indices; the last two are seen at true ends only."""
+
+STOP_REASONS = ("success", "wrong_finish", "failed_open", "task_horizon", "collector_limit")
+"""Why an episode stopped. All but the last are true ends (``terminated``); the last is a cut (``truncated``)."""
+
+RULE_SETS = ("standard", "soft", "quiet")
+"""Names of the rule sets; see the module's text."""
+
+
+class State(NamedTuple):
+    """All that the future depends on, the hidden target included. The agent never sees it."""
+
+    target: str
+    """Colour of the door that counts."""
+    inspected: bool
+    """Whether the clue has been shown; before that no key can be taken."""
+    key: str | None
+    """Colour of the key in hand; taking another key swaps them."""
+    opened: str | None
+    """Colour of the open door (of the one opened last, where several can open)."""
+    shown: str
+    """Last of ``room``, ``key_held``, ``door_open`` that was observed: what a failed action repeats in ``quiet``."""
+
+
+class Outcome(NamedTuple):
+    """What one action does in one state."""
+
+    state: int
+    """Index of the next state in :attr:`Rules.states`; at a true end, of the state in which the action was taken."""
+    observation: str
+    """What the agent sees next, one of :data:`OBSERVATIONS`."""
+    base_reward: float
+    """1.0 for finishing with the target door open, else 0.0."""
+    invalid: bool
+    """Whether the action counts as invalid: a pickup before the clue, an attempt to open without the matching key."""
+    stop_reason: str | None
+    """``None`` while the task goes on, else the true end that the action caused."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One rule set as tables.
+
+    ``table[s][a]`` is the :class:`Outcome` of action ``ACTIONS[a]`` in state ``states[s]``; ``potential[s]`` is
+    :math:`\\Phi(s)`; ``start[colour]`` is the index of the state in which an episode with that target begins.
+    """
+
+    name: str
+    states: tuple[State, ...]
+    table: tuple[tuple[Outcome, ...], ...]
+    potential: tuple[float, ...]
+    start: Mapping[str, int]
+    start_observation: str = "room"
+
+    def __reduce__(self) -> tuple[Callable[[str], Rules], tuple[str]]:
+        """Copies and pickles by name: equal tables are one object."""
+        return get_rules, (self.name,)
+
+
+def potential(state: State) -> float:
+    """The potential :math:`\\Phi` of a state that is not an end: 0, ¼, ½ or ¾.
+
+    ¾ once the target door is open, ½ with the right key in hand, ¼ after the clue, 0 at the start. At every true end
+    the potential is 0, whatever the state before; at a cut by the collector it is kept.
+
+    :math:`\\Phi` reads the hidden target: it is privileged information of the training, not something that the agent
+    could compute.
+
+    >>> potential(State("red", True, "red", None, "key_held"))
+    0.5
+    >>> potential(State("red", True, "blue", None, "key_held"))
+    0.25
+    """
+    if state.opened == state.target:
+        return 0.75
+    if state.key == state.target:
+        return 0.5
+    return 0.25 if state.inspected else 0.0
+
+
+def _apply(rules: str, state: State, action: str) -> tuple[State, str, float, bool, str | None]:
+    """The rules themselves: next state, observation, base reward, invalid, stop reason."""
+    verb, _, colour = action.partition("_")
+
+    if verb == "inspect":
+        return state._replace(inspected=True), f"clue_{state.target}", 0.0, False, None
+
+    if verb == "finish":
+        if state.opened == state.target:
+            return state, "success", 1.0, False, "success"
+        return state, "failure", 0.0, False, "wrong_finish"
+
+    if verb == "pickup" and state.inspected:
+        return state._replace(key=colour, shown="key_held"), "key_held", 0.0, False, None
+
+    if verb == "open" and state.key == colour and (rules != "standard" or colour == state.target):
+        return state._replace(opened=colour, shown="door_open"), "door_open", 0.0, False, None
+
+    # What is left has failed: a pickup before the clue, a door without its key, under `standard` the wrong door.
+    if verb == "open" and rules == "standard":
+        return state, "failure", 0.0, state.key != colour, "failed_open"
+    return state, state.shown if rules == "quiet" else "invalid", 0.0, True, None
+
+
+@cache
+def get_rules(name: str = "standard") -> Rules:
+    """The tables of a rule set, built once by walking all states that can be reached.
+
+    Args:
+        name: one of :data:`RULE_SETS`.
+
+    Returns:
+        The same immutable :class:`Rules` object at each call.
+
+    Raises:
+        ValueError: the name is unknown.
+
+    Example:
+        >>> rules = get_rules("standard")
+        >>> start = rules.start["red"]
+        >>> rules.table[start][ACTIONS.index("inspect")].observation
+        'clue_red'
+        >>> rules.table[start][ACTIONS.index("open_red")].stop_reason
+        'failed_open'
+        >>> [len(get_rules(name).states) for name in RULE_SETS]
+        [14, 20, 20]
+    """
+    if name not in RULE_SETS:
+        refuse("rules", name, f"one of {', '.join(RULE_SETS)}")
+    start = {colour: State(colour, False, None, None, "room") for colour in COLOURS}
+    index = {state: number for number, state in enumerate(start.values())}
+    table: list[tuple[Outcome, ...]] = []
+    queue = list(start.values())
+    for state in queue:  # grows while it is walked: breadth first
+        row = []
+        for action in ACTIONS:
+            after, observation, base_reward, invalid, stop_reason = _apply(name, state, action)
+            if after not in index:
+                index[after] = len(index)
+                queue.append(after)
+            row.append(Outcome(index[after], observation, base_reward, invalid, stop_reason))
+        table.append(tuple(row))
+    return Rules(
+        name=name,
+        states=tuple(index),
+        table=tuple(table),
+        potential=tuple(potential(state) for state in index),
+        start=MappingProxyType({colour: index[state] for colour, state in start.items()}),
+    )

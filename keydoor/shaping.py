@@ -1,0 +1,112 @@
+"""Potential-based shaping: rewards for progress that leave the return alone, up to the two ends of the episode.
+
+A potential :math:`\\Phi` gives every state a number. The shaping term of a step,
+:math:`\\gamma\\Phi_{t+1} - \\Phi_t`, telescopes: whatever the agent does in between, the discounted sum of all terms
+is :math:`\\gamma^T\\Phi_T - \\Phi_0`. This leaves the order of policies unchanged under two conditions, which the
+functions below cannot check, because they see numbers and not states:
+
+* at a **true end** :math:`\\Phi_T = 0`, for success and failure alike. Otherwise the potential pays for ending
+  there, and can turn the order of two policies round;
+* at a **collector cut** :math:`\\Phi_T` is kept, since the process goes on: the shaped critic's bootstrap value, and
+  not the shaping, accounts for what follows (for the true values, :math:`V'(s) = V(s) - \\Phi(s)`).
+
+The discount of the shaping has to be the learner's. With another one a loop through the states pays or costs
+something each time round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keydoor._checks import Number, finite, finite_sequence, refuse, unit_interval
+from keydoor.returns import discounted_return
+
+
+def _checked(
+    rewards: Iterable[Number], potentials: Iterable[Number], gamma: Number
+) -> tuple[list[Number], list[Number], Number]:
+    r = finite_sequence(rewards, "rewards")
+    phi = finite_sequence(potentials, "potentials")
+    if not r:
+        refuse("rewards", r, "at least one reward: an episode has at least one turn")
+    if len(phi) != len(r) + 1:
+        raise ValueError(
+            f"potentials has length {len(phi)}; expected {len(r) + 1}: one per reward, and the one after the last"
+        )
+    return r, phi, unit_interval(gamma, "gamma")
+
+
+def potential_shaping(rewards: Iterable[Number], potentials: Iterable[Number], gamma: Number) -> list[Number]:
+    r"""The shaped rewards of an episode.
+
+    .. math:: r'_t = r_t + \gamma\Phi_{t+1} - \Phi_t
+
+    Every step gets its term, also a step that changed nothing: an invalid action at potential :math:`\Phi` costs
+    :math:`(1-\gamma)\Phi`. Leaving that out breaks the identity of :func:`shaped_return_identity`.
+
+    Args:
+        rewards: :math:`r_0, \dots, r_{T-1}`, at least one.
+        potentials: :math:`\Phi_0, \dots, \Phi_T`, one more than rewards, all finite; pass :math:`\Phi_T = 0` at
+            a true end, and the potential of the last state at a collector cut.
+        gamma: the **learner's** discount factor, in [0, 1].
+
+    Returns:
+        The list :math:`r'_0, \dots, r'_{T-1}`.
+
+    Raises:
+        ValueError: lengths that do not fit, no reward at all, or a number that is not finite.
+
+    Source:
+        Ng, Harada and Russell (1999), *Policy Invariance Under Reward Transformations*. On the potential at the
+        end of an episode: Grześ (2017), *Reward Shaping in Episodic Reinforcement Learning*.
+
+    Example:
+        >>> from fractions import Fraction as F
+        >>> shaped = potential_shaping([0, 0, 1], [F(0), F(1, 4), F(11, 20), F(0)], F(9, 10))
+        >>> [float(r) for r in shaped]
+        [0.225, 0.245, 0.45]
+    """
+    r, phi, gamma = _checked(rewards, potentials, gamma)
+    return [
+        finite(reward + gamma * phi[t + 1] - phi[t], f"shaped reward {t}", "a result within the range of a float")
+        for t, reward in enumerate(r)
+    ]
+
+
+def shaped_return_identity(
+    rewards: Iterable[Number], potentials: Iterable[Number], gamma: Number
+) -> tuple[Number, Number, Number]:
+    r"""Both sides of the shaping identity, computed on separate ways.
+
+    .. math:: \sum_{t=0}^{T-1}\gamma^t r'_t = G_0 - \Phi_0 + \gamma^T\Phi_T
+
+    The identity holds for **any** potentials, the last one included. That shaping leaves the order of policies
+    alone is a stronger statement: it needs :math:`\Phi_T = 0` at a true end, so that only :math:`-\Phi_0` is
+    left, which no action can change.
+
+    Args:
+        rewards: :math:`r_0, \dots, r_{T-1}`, at least one.
+        potentials: :math:`\Phi_0, \dots, \Phi_T`, one more than rewards.
+        gamma: discount factor in [0, 1], the same for return and shaping.
+
+    Returns:
+        ``(original, shaped, predicted)``: :math:`G_0`, the discounted sum of the shaped rewards, and the right
+        side of the identity. The last two are equal: exactly on fractions, up to rounding on floats.
+
+    Raises:
+        ValueError: as :func:`potential_shaping`.
+
+    Source:
+        Ng, Harada and Russell (1999).
+
+    Example:
+        >>> from fractions import Fraction as F
+        >>> identity = shaped_return_identity([0, 0, 1], [F(3, 10), F(1, 4), F(11, 20), F(0)], F(9, 10))
+        >>> [float(side) for side in identity]
+        [0.81, 0.51, 0.51]
+    """
+    r, phi, gamma = _checked(rewards, potentials, gamma)
+    original = discounted_return(r, gamma)
+    shaped = discounted_return(potential_shaping(r, phi, gamma), gamma)
+    predicted = original - phi[0] + gamma ** len(r) * phi[-1]
+    return original, shaped, finite(predicted, "the predicted return", "a result within the range of a float")

@@ -1,0 +1,394 @@
+"""Returns, TD residuals and the end of a trajectory, against closed forms and exact fractions.
+
+Every wrong formula that the public reports show stays here as a *foil*: computed beside the right one, with the
+value by which it is recognised.
+"""
+
+import math
+from fractions import Fraction as F
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keydoor.returns import (
+    collector_target,
+    discounted_return,
+    discounted_td_sum,
+    semi_markov_return,
+    td_residuals,
+)
+
+approx = lambda x: pytest.approx(x, rel=1e-9, abs=1e-12)  # noqa: E731
+
+fractions = st.integers(-60, 60).map(lambda n: F(n, 12))
+discounts = st.integers(0, 20).map(lambda n: F(n, 20))
+NOT_FINITE = [math.nan, math.inf, -math.inf, None, "1", True]
+NO_DISCOUNT = [-0.1, 1.0000001, math.nan, None, "0.9", True]
+
+
+# --- discounted return -------------------------------------------------------------------------------------------
+
+
+def test_the_values_of_the_lab():
+    """Discounted return and telescoping as the seed lab prints them: 0.81, and 0.41 = 0.41."""
+    assert discounted_return([0.0, 0.0, 1.0], 0.9) == approx(0.81)
+    deltas = td_residuals([0.0, 0.0, 1.0], [0.4, 0.5, 0.6, 0.0], 0.9, terminated=[False, False, True])
+    assert discounted_td_sum(deltas, 0.9) == approx(0.41)
+
+
+@settings(deadline=None)
+@given(st.lists(fractions, max_size=8), discounts)
+def test_discounted_return_is_its_defining_sum(rewards, gamma):
+    """Horner's scheme against the sum of powers, on fractions: equal, not merely close. 0**0 is 1: at gamma = 0
+    the first reward counts.
+    """
+    assert discounted_return(rewards, gamma) == sum(gamma**t * r for t, r in enumerate(rewards))
+
+
+def test_geometric_series():
+    """1 + g + ... + g^(n-1) = (1 - g^n) / (1 - g)."""
+    assert discounted_return([1] * 50, F(9, 10)) == (1 - F(9, 10) ** 50) / (1 - F(9, 10))
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [
+        (0.0, 0.0, 1.0),
+        np.array([0.0, 0.0, 1.0]),
+        np.array([0, 0, 1]),
+        torch.tensor([0.0, 0.0, 1.0], requires_grad=True),
+        pd.Series([0.0, 0.0, 1.0], index=[5, 3, 4]),
+    ],
+    ids=lambda rewards: type(rewards).__name__,
+)
+def test_rewards_from_any_library(rewards):
+    result = discounted_return(rewards, 0.9)
+    assert type(result) is float
+    assert result == approx(0.81)
+
+
+def test_an_empty_episode_is_the_empty_sum():
+    assert discounted_return([], 0.9) == 0
+    assert discounted_td_sum([], 0.9) == 0
+    assert semi_markov_return([], [], 0.9) == 0
+
+
+@pytest.mark.parametrize("bad", NOT_FINITE)
+def test_a_bad_reward_is_named_with_its_position(bad):
+    with pytest.raises(ValueError, match=r"rewards\[1\]"):
+        discounted_return([0.0, bad], 0.9)
+    with pytest.raises(ValueError, match=r"deltas\[1\]"):
+        discounted_td_sum([0.0, bad], 0.9)
+
+
+@pytest.mark.parametrize("gamma", NO_DISCOUNT)
+def test_a_discount_outside_the_unit_interval_is_refused_everywhere(gamma):
+    for call in (
+        lambda: discounted_return([1.0], gamma),
+        lambda: discounted_td_sum([1.0], gamma),
+        lambda: semi_markov_return([1.0], [1], gamma),
+        lambda: td_residuals([1.0], [0.0, 0.0], gamma, [True]),
+        lambda: collector_target(1.0, 0.0, gamma=gamma, terminated=True),
+    ):
+        with pytest.raises(ValueError, match="gamma"):
+            call()
+
+
+def test_overflow_is_an_error_and_not_an_infinity_that_travels_on():
+    for call in (
+        lambda: discounted_return([1.5e308] * 3, 1.0),
+        lambda: semi_markov_return([1.5e308] * 3, [1, 1, 1], 1.0),
+        lambda: td_residuals([1.5e308], [-1.5e308, 0.0], 1.0, [True]),
+        lambda: collector_target(1.5e308, 1.5e308, gamma=1.0, terminated=False),
+    ):
+        with pytest.raises(ValueError, match="within the range of a float"):
+            call()
+
+
+def test_b6_the_length_of_a_tool_observation_does_not_discount():
+    """Case B6 (verl-project/verl#6376, #7278): one reward per turn. The foil charges a step per tool token:
+    0.99^1001 = 4.27e-05 instead of 0.99.
+    """
+    assert discounted_return([0, 1], 0.99) == approx(0.99)
+    for tool_tokens in (0, 1, 10, 1000):
+        foil = discounted_return([0] * (tool_tokens + 1) + [1], 0.99)
+        assert (foil == approx(0.99)) == (tool_tokens == 0)
+    assert foil == pytest.approx(4.273953e-05, rel=1e-6)
+
+
+# --- semi-Markov return ------------------------------------------------------------------------------------------
+
+
+def test_e1_the_reward_counts_from_the_start_of_its_macro_action():
+    """Case E1 (DLR-RM/stable-baselines3#1889, openai/gym#27). Foils: one discount per decision, 0.9; reward
+    read as arriving at the end of its macro-action, 0.9^5 = 0.59049.
+    """
+    assert semi_markov_return([0.0, 1.0], [2, 3], 0.9) == approx(0.81)
+    assert semi_markov_return([0, 1], [2, 3], F(9, 10)) == F(81, 100)
+    per_decision = discounted_return([0, 1], F(9, 10))
+    at_the_end = semi_markov_return([F(9, 10) ** 2 * 0, F(9, 10) ** 3 * 1], [2, 3], F(9, 10))
+    assert per_decision == F(9, 10)
+    assert at_the_end == F(59049, 100_000)
+
+
+def test_e1_primitive_stream_decides_the_reading():
+    """Case E1: the stream [0,0 | 0,0,1] is worth 0.9^4 = 0.6561; inner sums [0, 0.81] give the same."""
+    gamma = F(9, 10)
+    inner = [discounted_return(part, gamma) for part in ([0, 0], [0, 0, 1])]
+    assert inner == [0, F(81, 100)]
+    assert semi_markov_return(inner, [2, 3], gamma) == discounted_return([0, 0, 0, 0, 1], gamma) == F(6561, 10_000)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(fractions, min_size=1, max_size=5), max_size=6), discounts)
+def test_semi_markov_return_equals_the_return_of_the_primitive_stream(macros, gamma):
+    """sum_k g^(elapsed) sum_i g^i r_ki is the sum over the concatenated stream, for every way of cutting it."""
+    inner = [discounted_return(part, gamma) for part in macros]
+    stream = [r for part in macros for r in part]
+    assert semi_markov_return(inner, [len(part) for part in macros], gamma) == discounted_return(stream, gamma)
+
+
+@settings(deadline=None)
+@given(st.lists(fractions, max_size=8), discounts)
+def test_unit_durations_give_the_discounted_return(rewards, gamma):
+    assert semi_markov_return(rewards, [1] * len(rewards), gamma) == discounted_return(rewards, gamma)
+
+
+def test_e1_the_last_duration_matters_only_to_a_bootstrap():
+    """Case E1: macro TD residual with R = .2, tau = 3, V = .5, V' = .7 is .2 + .9^3 * .7 - .5 = 0.2103; the foil
+    takes one discount for the macro-action: .2 + .9 * .7 - .5 = 0.33.
+    """
+    assert semi_markov_return([0, 1], [2, 3], 0.9) == semi_markov_return([0, 1], [2, 77.5], 0.9)
+    residual = semi_markov_return([F(2, 10), F(7, 10)], [3, 1], F(9, 10)) - F(5, 10)
+    foil = discounted_return([F(2, 10), F(7, 10)], F(9, 10)) - F(5, 10)
+    assert (residual, foil) == (F(2103, 10_000), F(33, 100))
+
+
+def test_e1_fractions_of_a_unit():
+    """Case E1: durations [0.5, 1.25] delay the second reward by half a unit: sqrt(0.9) = 0.948683..."""
+    assert semi_markov_return([0, 1], [0.5, 1.25], 0.9) == approx(math.sqrt(0.9))
+    assert semi_markov_return([0, 1], [F(1, 2), F(5, 4)], 0.9) == approx(math.sqrt(0.9))
+    assert semi_markov_return([0, 1], torch.tensor([0.5, 1.25]), 0.9) == approx(math.sqrt(0.9))
+
+
+@pytest.mark.parametrize("bad", [0, 0.0, -1, -2.5, math.nan, math.inf, None, "2", True])
+def test_e1_a_duration_is_positive_and_finite(bad):
+    """Case E1: the foil lets -2 through, and the reward *grows*, to 0.9^-2 = 1.234568. Zero is refused too: a
+    semi-Markov process needs time to pass.
+    """
+    for durations, place in (([bad, 3], 0), ([2, bad], 1)):
+        with pytest.raises(ValueError, match=rf"durations\[{place}\]"):
+            semi_markov_return([0, 1], durations, 0.9)
+    rewards, durations = [0, 1], [-2, 3]
+    foil = sum(0.9 ** sum(durations[:k]) * reward for k, reward in enumerate(rewards))
+    assert foil == pytest.approx(1.234568, rel=1e-6)
+
+
+@pytest.mark.parametrize("durations", [[2], [2, 3, 4], []])
+def test_e1_every_reward_has_a_duration(durations):
+    with pytest.raises(ValueError, match=rf"rewards has 2, durations has {len(durations)}"):
+        semi_markov_return([0, 1], durations, 0.9)
+
+
+# --- TD residuals and telescoping --------------------------------------------------------------------------------
+
+A3_REWARDS = [F(0), F(0), F(1)]
+A3_VALUES = [F(4, 10), F(5, 10), F(6, 10), F(3, 10)]
+
+
+def test_a3_true_end_and_cut():
+    """Case A3(b) (hill-a/stable-baselines#1004): with V_3 = 0.3 the sum is 0.41 at a true end and 0.6287 at a cut.
+    The foil drops the mask on the right-hand side only and says 0.6287 in both cases.
+    """
+    gamma = F(9, 10)
+    ended = td_residuals(A3_REWARDS, A3_VALUES, gamma, [False, False, True])
+    cut = td_residuals(A3_REWARDS, A3_VALUES, gamma, [False, False, False])
+    assert ended == [F(5, 100), F(4, 100), F(4, 10)]
+    assert type(ended) is list
+    assert discounted_td_sum(ended, gamma) == F(41, 100)
+    assert discounted_td_sum(cut, gamma) == F(6287, 10_000)
+    foil = discounted_return(A3_REWARDS, gamma) - A3_VALUES[0] + gamma**3 * A3_VALUES[3]
+    assert foil == F(6287, 10_000) != discounted_td_sum(ended, gamma)
+
+
+def test_a3_one_call_takes_one_episode():
+    """Case A3(a) (pytorch/rl#4210): episode A, cut with r = 0 and V = 1 on both sides, has residual 0. Foil: the
+    arrays of two episodes concatenated, where the 100 of the next one leaks in: 0 + 100 - 1 = 99.
+    """
+    assert td_residuals([0], [1, 1], 1.0, [False]) == [0.0]
+    foil = td_residuals([0, 0], [1, 100, 100], 1.0, [False, False])[0]
+    assert foil == 99.0
+
+
+def test_a3_a_flag_before_the_last_step_is_refused():
+    """Case A3(c) (anthonytorlucci/rlevo#342): flags [F, T, F] would give 0.1427, equal to neither form."""
+    with pytest.raises(ValueError, match=r"terminated\[1\] is True; expected False before the last step 2"):
+        td_residuals(A3_REWARDS, A3_VALUES, F(9, 10), [False, True, False])
+    with pytest.raises(ValueError, match=r"terminated\[0\]"):
+        td_residuals([0, 0], [0, 0, 0], 0.9, [True, True])
+    flags = [False, True, False]
+    foil = [
+        r + F(9, 10) * (0 if flag else after) - before
+        for r, before, after, flag in zip(A3_REWARDS, A3_VALUES, A3_VALUES[1:], flags, strict=False)
+    ]
+    assert discounted_td_sum(foil, F(9, 10)) == F(1427, 10_000)
+
+
+episodes = st.lists(st.tuples(fractions, fractions), min_size=1, max_size=8)
+
+
+@settings(deadline=None)
+@given(episodes, fractions, discounts, st.booleans())
+def test_telescoping_with_and_without_a_true_end(steps, last_value, gamma, ended):
+    """The sum g^t delta_t = G - V_0 + m g^T V_T, with m = 0 at a true end and 1 at a cut, for *any* numbers V.
+
+    Shifting the index in sum g^(t+1) m V_(t+1) leaves only the two ends; nothing is asked of V.
+    """
+    rewards = [r for r, _ in steps]
+    values = [v for _, v in steps] + [last_value]
+    flags = [False] * (len(rewards) - 1) + [ended]
+    total = discounted_td_sum(td_residuals(rewards, values, gamma, flags), gamma)
+    tail = 0 if ended else gamma ** len(rewards) * last_value
+    assert total == discounted_return(rewards, gamma) - values[0] + tail
+
+
+@settings(deadline=None)
+@given(episodes, discounts, fractions, fractions)
+def test_a_true_end_does_not_look_at_the_value_after_it(steps, gamma, one, other):
+    rewards = [r for r, _ in steps]
+    values = [v for _, v in steps]
+    flags = [False] * (len(rewards) - 1) + [True]
+    reference = td_residuals(rewards, [*values, one], gamma, flags)
+    assert td_residuals(rewards, [*values, other], gamma, flags) == reference
+    assert td_residuals(rewards, [*values, math.nan], gamma, flags) == reference
+    assert td_residuals(rewards, [*values, None], gamma, flags) == reference
+
+
+def test_the_exact_value_function_has_residuals_zero():
+    """V_t = r_t + g V_(t+1) by construction; an independent use of the definition."""
+    gamma, rewards = F(3, 4), [F(1), F(-2), F(5)]
+    values = [discounted_return(rewards[t:], gamma) for t in range(3)]
+    assert td_residuals(rewards, [*values, math.nan], gamma, [False, False, True]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("bad", NOT_FINITE)
+def test_values_must_be_finite_where_they_exist(bad):
+    with pytest.raises(ValueError, match=r"values\[1\]"):
+        td_residuals([0.0, 0.0], [0.0, bad, 0.0], 0.9, [False, True])
+    with pytest.raises(ValueError, match=r"values\[2\]"):
+        td_residuals([0.0, 0.0], [0.0, 0.0, bad], 0.9, [False, False])
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [0.0] * 4, []])
+def test_there_is_one_value_more_than_rewards(values):
+    with pytest.raises(ValueError, match=rf"values has length {len(values)}; expected 3"):
+        td_residuals([0.0, 0.0], values, 0.9, [False, True])
+
+
+def test_flags_fit_the_rewards_and_are_booleans():
+    with pytest.raises(ValueError, match="rewards has 2, terminated has 1"):
+        td_residuals([0.0, 0.0], [0.0] * 3, 0.9, [True])
+    with pytest.raises(ValueError, match=r"terminated\[1\] is 1; expected True or False"):
+        td_residuals([0.0, 0.0], [0.0] * 3, 0.9, [False, 1])
+    with pytest.raises(ValueError, match="terminated is True; expected a sequence"):
+        td_residuals([0.0], [0.0] * 2, 0.9, True)
+
+
+def test_an_episode_has_at_least_one_turn():
+    with pytest.raises(ValueError, match=r"rewards is \[\]; expected at least one reward"):
+        td_residuals([], [0.5], 0.9, [])
+
+
+def test_arrays_tensors_and_columns():
+    for array in (np.array, torch.tensor, pd.Series):
+        deltas = td_residuals(
+            array([0.0, 0.0, 1.0]), array([0.4, 0.5, 0.6, math.nan]), 0.9, array([False, False, True])
+        )
+        assert all(type(delta) is float for delta in deltas)
+        assert deltas == pytest.approx([0.05, 0.04, 0.4], rel=1e-6)  # torch holds 0.4 in 32 bits
+
+
+# --- collector target --------------------------------------------------------------------------------------------
+
+
+def test_a1_only_termination_cuts_the_bootstrap():
+    """Case A1 (DLR-RM/stable-baselines3#1864, #633; vwxyzjn/cleanrl#198): 0.25 at a true end, 0.25 + .95 * .8 = 1.01
+    at a cut, and 0.25 if both flags are set. Foil: done = terminated or truncated loses the bootstrap, 0.25.
+    """
+    kwargs = {"gamma": F(95, 100)}
+    reward, value = F(25, 100), F(8, 10)
+    assert collector_target(reward, value, terminated=True, **kwargs) == F(25, 100)
+    assert collector_target(reward, value, terminated=False, **kwargs) == F(101, 100)
+    assert collector_target(reward, value, terminated=False, truncated=True, **kwargs) == F(101, 100)
+    assert collector_target(reward, value, terminated=True, truncated=True, **kwargs) == F(25, 100)
+    terminated, truncated = False, True
+    foil = reward + kwargs["gamma"] * value * (1 - (terminated or truncated))
+    assert foil == F(25, 100) != collector_target(reward, value, terminated=terminated, truncated=truncated, **kwargs)
+
+
+def test_a1_a_value_that_does_not_exist_is_selected_away():
+    """Case A1 (DLR-RM/stable-baselines3#1276): the foil multiplies, and NaN * 0 is NaN."""
+    for nothing in (math.nan, None, math.inf):
+        assert collector_target(0.25, nothing, gamma=0.95, terminated=True) == 0.25
+    assert math.isnan(0.25 + 0.95 * math.nan * (1 - True))
+
+
+def test_the_targets_of_the_lab():
+    assert collector_target(0.0, 0.7, gamma=0.9, terminated=True) == 0.0
+    assert collector_target(0.0, 0.7, gamma=0.9, terminated=False) == approx(0.63)
+
+
+@pytest.mark.parametrize("bad", NOT_FINITE)
+def test_a_target_is_made_of_finite_numbers(bad):
+    with pytest.raises(ValueError, match="next_value"):
+        collector_target(0.25, bad, gamma=0.95, terminated=False)
+    with pytest.raises(ValueError, match="reward"):
+        collector_target(bad, 0.8, gamma=0.95, terminated=True)
+
+
+@pytest.mark.parametrize("bad", [None, 0, 1, 1.0, "False", math.nan])
+def test_flags_of_a_target_are_booleans(bad):
+    """``terminated="False"`` is true in Python; a flag is a boolean or an error."""
+    with pytest.raises(ValueError, match="terminated"):
+        collector_target(0.25, 0.8, gamma=0.95, terminated=bad)
+    with pytest.raises(ValueError, match="truncated"):
+        collector_target(0.25, 0.8, gamma=0.95, terminated=True, truncated=bad)
+
+
+def test_flags_of_numpy_and_torch():
+    assert collector_target(np.float64(0.25), 0.8, gamma=0.95, terminated=np.True_) == 0.25
+    assert collector_target(0.25, torch.tensor(0.5), gamma=0.5, terminated=torch.tensor(False)) == 0.5
+
+
+@settings(deadline=None)
+@given(fractions, fractions, discounts, st.booleans(), st.booleans())
+def test_a_target_is_the_td_residual_plus_the_value_before(reward, next_value, gamma, terminated, truncated):
+    target = collector_target(reward, next_value, gamma=gamma, terminated=terminated, truncated=truncated)
+    assert td_residuals([reward], [7, next_value], gamma, [terminated]) == [target - 7]
+
+
+def test_a5_a_limit_of_the_task_and_a_limit_of_the_collector():
+    """Case A5 (luchris429/purejaxrl#20; RobertTLange/gymnax#109; Pardo et al. 2018): reward 1 per step, gamma .9, three
+    steps, always the same observation.
+
+    If the limit belongs to the task, the values with one, two, three steps to go are 1, 1.9, 2.71. If it is the
+    collector's, V = 1 + .9 V, so V = 10. Foils: a critic without a clock under a task limit has to give one
+    number to three values: their mean, 1.87, by Monte Carlo; and TD(0) solves V = 1 + (2/3) .9 V, so V = 2.5.
+    """
+    gamma, one = F(9, 10), F(1)
+    assert [discounted_return([one] * left, gamma) for left in (3, 2, 1)] == [F(271, 100), F(19, 10), one]
+    value = F(0)
+    for left in (1, 2, 3):  # backwards from the true end, one target each
+        value = collector_target(one, value, gamma=gamma, terminated=left == 1, truncated=False)
+    assert value == F(271, 100)
+    assert collector_target(one, F(10), gamma=gamma, terminated=False, truncated=True) == 10
+    monte_carlo = sum(discounted_return([one] * left, gamma) for left in (1, 2, 3)) / 3
+    aliased = F(5, 2)
+    targets = [collector_target(one, aliased, gamma=gamma, terminated=step == 2) for step in range(3)]
+    assert monte_carlo == F(187, 100)
+    assert sum(targets) / 3 == aliased  # the fixed point of TD(0)
+    assert not {monte_carlo, aliased} & {F(271, 100), F(19, 10), one, F(10)}
