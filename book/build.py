@@ -123,8 +123,22 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
 
 def _readable(book: Book, line: str) -> str:
     """A message of Sphinx without colours and with the path that an author would type."""
-    line = re.sub(r"\x1b\[[0-9;]*m", "", line)
-    return line.replace(f"{book.root}{os.sep}", "")
+    line = re.sub(r"\x1b\[[0-9;]*m", "", line).replace(f"{book.root}{os.sep}", "")
+    found = re.match(r"(?:\S+\.py:)?docstring of ((?:\w+\.)+)(\w+):(\d*): ", line)
+    return f"{_definition(book, found[1], found[2])}{line[found.end() :]}" if found else line
+
+
+def _definition(book: Book, place: str, name: str) -> str:
+    """``keydoor/rules.py:12: `` for an object whose docstring has a fault; Sphinx counts lines inside the docstring."""
+    parts, target = [*place.rstrip(".").split("."), name], name
+    while parts and not (file := book.root.joinpath(*parts).with_suffix(".py")).is_file():
+        target = parts.pop()
+    if not parts:
+        return f"{place}{name}: "
+    pattern = re.compile(rf"\s*(def |class )?{target}\b")
+    lines = file.read_text("utf8").splitlines()
+    number = next((n for n, text in enumerate(lines, 1) if pattern.match(text)), 1)
+    return f"{book.shown(file)}:{number}: docstring of {name}: "
 
 
 def build(book: Book) -> None:

@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -109,18 +109,22 @@ def execute_pages(book: Book, pages: list[Path] | None = None) -> list[Problem]:
         else:
             _store(cache, path, notebook, 0.0)
 
-    def run(group: list[tuple[Path, nbformat.NotebookNode]]) -> list[tuple[Path, Any, list[Problem], float]]:
-        return [(path, notebook, *_execute(path, notebook)) for path, notebook in group]
-
     problems: list[Problem] = []
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for results in pool.map(run, waiting.values()):
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for results in pool.map(_execute_group, waiting.values()):
             for path, notebook, faults, seconds in results:
                 print(f"  executed {book.shown(path)} in {seconds:.1f} s", flush=True)
                 problems += faults
                 if not faults:
                     _store(cache, path, notebook, seconds)
     return problems
+
+
+def _execute_group(
+    group: list[tuple[Path, nbformat.NotebookNode]],
+) -> list[tuple[Path, nbformat.NotebookNode, list[Problem], float]]:
+    """The languages of one page, one after the other."""
+    return [(path, notebook, *_execute(path, notebook)) for path, notebook in group]
 
 
 def _store(cache: Any, path: Path, notebook: nbformat.NotebookNode, seconds: float) -> None:
@@ -141,6 +145,8 @@ def _execute(path: Path, notebook: nbformat.NotebookNode) -> tuple[list[Problem]
     # The kernel must be this environment's python, whatever kernels the machine has.
     client.create_kernel_manager()
     client.km.kernel_spec.argv[0] = sys.executable
+    if os.name == "posix":
+        client.km.transport = "ipc"  # over TCP the kernel warns that others could listen
     try:
         client.execute()
     except CellExecutionError as error:

@@ -79,6 +79,10 @@ class RecurrentActorCritic(nn.Module):
             self.gru = nn.GRU(len(OBSERVATIONS) + len(ACTIONS) + 1, self.hidden_size, batch_first=True)
             self.policy_head = nn.Linear(self.hidden_size, len(ACTIONS))
             self.value_head = nn.Linear(self.hidden_size, 1)
+        self._observation_codes: Tensor
+        self._action_codes: Tensor
+        self.register_buffer("_observation_codes", torch.eye(len(OBSERVATIONS)), persistent=False)
+        self.register_buffer("_action_codes", torch.eye(len(ACTIONS) + 1), persistent=False)
         # What torch has put there is replaced by its own distribution, U(-1/sqrt(n), 1/sqrt(n)), from our generator.
         generator = torch.Generator().manual_seed(seed)
         bound = 1 / math.sqrt(self.hidden_size)
@@ -115,10 +119,9 @@ class RecurrentActorCritic(nn.Module):
             refuse("shapes of observations and previous_actions", shapes, "equal shapes (batch, turns)")
         if not self.previous_action:
             previous_actions = torch.full_like(previous_actions, NO_ACTION)
-        seen = _one_hot(observations, "observations", len(OBSERVATIONS))
-        done = _one_hot(previous_actions, "previous_actions", len(ACTIONS) + 1)
-        inputs = torch.cat([seen, done], dim=-1).to(self.value_head.weight.dtype)
-        hidden, state = self.gru(inputs, state)
+        seen = _one_hot(observations, "observations", self._observation_codes)
+        done = _one_hot(previous_actions, "previous_actions", self._action_codes)
+        hidden, state = self.gru(torch.cat([seen, done], dim=-1), state)
         return self.policy_head(hidden), self.value_head(hidden).squeeze(-1), state
 
     def step(self, observations: Tensor, previous_actions: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -136,8 +139,9 @@ class RecurrentActorCritic(nn.Module):
         return logits.squeeze(1), values.squeeze(1), state
 
 
-def _one_hot(indices: Tensor, name: str, classes: int) -> Tensor:
+def _one_hot(indices: Tensor, name: str, codes: Tensor) -> Tensor:
+    """Rows of the unit matrix: the same as torch's own one_hot, in one operation."""
     try:
-        return functional.one_hot(indices, classes)
-    except RuntimeError as error:  # torch names neither the tensor nor the limit
-        raise ValueError(f"{name} holds what is no index below {classes}: {error}") from error
+        return functional.embedding(indices, codes)
+    except IndexError as error:  # torch names neither the tensor nor the limit
+        raise ValueError(f"{name} holds what is no index below {len(codes)}: {error}") from error

@@ -73,13 +73,13 @@ class Outcome(NamedTuple):
     """What one action does in one state."""
 
     state: int
-    """Index of the next state in :attr:`Rules.states`; at a true end, of the state in which the action was taken."""
+    """Index of the next state in ``Rules.states``; at a true end, of the state in which the action was taken."""
     observation: str
     """What the agent sees next, one of :data:`OBSERVATIONS`."""
     base_reward: float
     """1.0 for finishing with the target door open, else 0.0."""
     invalid: bool
-    """Whether the action counts as invalid: a pickup before the clue, an attempt to open without the matching key."""
+    """Whether the action counts as invalid, that is, a pickup before the clue or a door tried without its key."""
     stop_reason: str | None
     """``None`` while the task goes on, else the true end that the action caused."""
 

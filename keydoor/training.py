@@ -399,17 +399,14 @@ def _learn(
 ) -> dict[str, float]:
     """The gradient steps of one update. Returns the parts of the loss at the first of them."""
     turns = max(len(episode.transitions) for episode in episodes)
-    shape = (len(episodes), turns)
-    observations = torch.zeros(shape, dtype=torch.long)  # the rest of a row, after its episode, is not looked at
-    previous = torch.full(shape, NO_ACTION)
-    actions, old_logprobs, advantages, old_values = [], [], [], []
-    played = torch.zeros(shape, dtype=torch.bool)
-    for i, episode in enumerate(episodes):
+    seen, done, played_rows = [], [], []  # rows of equal length; what follows the end of an episode is not looked at
+    actions, old_logprobs, advantages, old_values = [], [], [], []  # flat, the turns that were played
+    for episode in episodes:
         taken = [_ACTION_INDEX[transition.action] for transition in episode.transitions]
-        length = len(taken)
-        observations[i, :length] = torch.tensor([OBSERVATION_INDEX[x.observation] for x in episode.transitions])
-        previous[i, 1:length] = torch.tensor(taken[:-1], dtype=torch.long)
-        played[i, :length] = True
+        rest = turns - len(taken)
+        seen.append([OBSERVATION_INDEX[x.observation] for x in episode.transitions] + [0] * rest)
+        done.append([NO_ACTION, *taken[:-1]] + [NO_ACTION] * rest)
+        played_rows.append([True] * len(taken) + [False] * rest)
         actions += taken
         old_logprobs += [transition.behavior_logprob for transition in episode.transitions]
         advantages += gae_advantages(
@@ -421,6 +418,7 @@ def _learn(
         )
         old_values += episode.values[:-1]
 
+    observations, previous, played = torch.tensor(seen), torch.tensor(done), torch.tensor(played_rows)
     dtype = model.value_head.weight.dtype
     action = torch.tensor(actions).unsqueeze(-1)
     old_logprob = torch.tensor(old_logprobs, dtype=dtype)

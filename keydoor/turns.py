@@ -179,10 +179,7 @@ def _action_of(string: str, parser: Parser) -> Any:
         return parser.get(string)
     try:
         return parser(string)
-    except (
-        ValueError,
-        KeyError,
-    ):  # "this is no action"; any other exception is a fault of the parser, and passes
+    except (ValueError, KeyError):  # "this is no action"; anything else is a fault of the parser, and passes
         return None
 
 

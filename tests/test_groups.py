@@ -69,7 +69,8 @@ def test_no_signal_at_the_ends_and_alone():
     for p in (0, 1, 0.0, 1.0, F(0), F(1)):
         for size in (1, 2, 8, 1000):
             assert informative_group_probability(p, size) == 0
-    for p in (0.3, 1e-12, F(1, 3), math.nextafter(1, 0)):
+    # 39 of the grid's points would give some 1e-17 for a group of one if the formula were left to rounding.
+    for p in (1e-12, F(1, 3), math.nextafter(1, 0), *(k / 997 for k in range(1, 997))):
         assert informative_group_probability(p, 1) == 0
 
 

@@ -457,6 +457,7 @@ def _edit(**changes):
     [
         ("success", _edit(terminated={1: True}), "turn 1: terminated is True before the last turn, 3"),
         ("success", _edit(truncated={0: True}), "turn 0: truncated is True before the last turn, 3"),
+        ("success", _edit(terminated={2: True}), "turn 2: terminated is True before the last turn, 3"),
         ("success", _edit(terminated={3: False}), "turn 3: terminated and truncated are both False"),
         ("success", _edit(truncated={3: True}), "turn 3: terminated and truncated are both True"),
         ("collector_limit", _edit(terminated={3: True}), "turn 3: terminated and truncated are both True"),

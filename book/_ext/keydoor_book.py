@@ -97,7 +97,8 @@ class LocalNumbers(SphinxPostTransform):
             return
         for node in list(self.document.findall(nodes.inline)):
             if "pasted-text" in node["classes"]:
-                text = re.sub(r"(?<=\d)\.(?=\d)", ",", node.astext()).replace("-", "−")
+                text = re.sub(r"(?<=\d)\.(?=\d)", ",", node.astext())
+                text = re.sub(r"-(?=\d)", "−", text)
                 node.children = [nodes.Text(text)]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
+import traceback
 from pathlib import Path
 
 import yaml
@@ -80,5 +81,7 @@ def run_examples(path: Path) -> list[Problem]:
         except SybilFailure as failure:
             problems.append(Problem(path, example.line, f"the example is wrong: {failure.result}"))
         except Exception as error:
-            problems.append(Problem(path, example.line, f"the example raised {type(error).__name__}: {error}"))
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            line = (lines or [None])[-1] or example.line
+            problems.append(Problem(path, line, f"the example raised {type(error).__name__}: {error}"))
     return problems

@@ -37,7 +37,8 @@ class Item:
     text: str = ""
     """The element's own text: a cell's code, a fence's body, a heading."""
     references: tuple[str, ...] = ()
-    """Roles found in the text since the item before, sorted: ``cite:p pardo2018time``."""
+    """Roles of one block of text, sorted: ``ref lab-masks``. How a citation is worded is a matter of grammar: ``cite``
+    stands for all its forms."""
 
 
 @dataclass
@@ -90,7 +91,7 @@ def _collect(page: Page, tokens: list[Token], offset: int, nested: bool = False)
 
 def _collect_inline(page: Page, token: Token, line: int) -> None:
     roles = sorted(
-        f"{name} {_target(name, content)}"
+        f"{'cite' if name.startswith('cite') else name} {_target(name, content)}"
         for name, content in ROLE.findall(token.content)
         if name.startswith(COUNTED_ROLES)
     )

@@ -1,0 +1,65 @@
+"""A book of two pages, built by the same code as the real one in a few seconds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from book.layout import Book
+
+ROOT = Path(__file__).resolve().parents[2]
+MINI = Path(__file__).parent / "mini"
+
+
+def copy_mini(target: Path) -> Book:
+    """The two-page book with the real configuration, extension, templates and style."""
+    shutil.copytree(MINI, target)
+    for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
+        shutil.copy(ROOT / name, target)
+    for name in ("_ext", "_static", "_templates", "locale", "vendor", "figures.mplstyle"):
+        (target / "book" / name).symlink_to(ROOT / "book" / name)
+    return Book(target, target / "_build")
+
+
+def run_build(book: Book, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line of the build, as `make book` calls it."""
+    command = [sys.executable, "-m", "book.build", "--root", str(book.root), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+
+
+@pytest.fixture
+def mini(tmp_path: Path) -> Book:
+    """A fresh copy to plant faults in."""
+    return copy_mini(tmp_path / "mini")
+
+
+@pytest.fixture
+def plant(mini: Book) -> Callable[..., int]:
+    """Replace text in one page of the copy; returns the line (from 1) on which the new text begins."""
+
+    def put(page: str, old: str, new: str) -> int:
+        path = mini.source / page
+        text = path.read_text("utf8")
+        before, found, after = text.partition(old)
+        if not found:
+            raise LookupError(f"{old!r} is not in {page}")
+        path.write_text(before + new + after, "utf8")
+        return before.count("\n") + 1
+
+    return put
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Book:
+    """The two-page book, built once."""
+    book = copy_mini(tmp_path_factory.mktemp("site") / "mini")
+    result = run_build(book)
+    if result.returncode:
+        pytest.fail(f"the two-page book does not build:\n{result.stdout}{result.stderr}")
+    return book
