@@ -32,7 +32,11 @@ from book.layout import Book, Problem
 SECONDS_PER_CELL = 600
 CACHES_KEPT = 3
 
-KERNEL_CONFIG = 'c = get_config()\nc.InlineBackend.figure_formats = {"svg"}\n'
+KERNEL_CONFIG = """\
+c = get_config()
+c.InlineBackend.figure_formats = {"svg"}
+c.IPKernelApp.log_level = "ERROR"  # else every kernel warns that its loopback connection is not encrypted
+"""
 
 
 def cache_key(book: Book, environ: Mapping[str, str] = os.environ) -> str:
@@ -145,8 +149,6 @@ def _execute(path: Path, notebook: nbformat.NotebookNode) -> tuple[list[Problem]
     # The kernel must be this environment's python, whatever kernels the machine has.
     client.create_kernel_manager()
     client.km.kernel_spec.argv[0] = sys.executable
-    if os.name == "posix":
-        client.km.transport = "ipc"  # over TCP the kernel warns that others could listen
     try:
         client.execute()
     except CellExecutionError as error:

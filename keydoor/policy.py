@@ -114,6 +114,15 @@ class RecurrentActorCritic(nn.Module):
         Raises:
             ValueError: the shapes differ or an index does not exist.
         """
+        hidden, state = self.encode(observations, previous_actions, state)
+        return *self.heads(hidden), state
+
+    def encode(
+        self, observations: Tensor, previous_actions: Tensor, state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The GRU alone: ``(hidden, state)``, the hidden states of all turns, ``(batch, turns, hidden_size)``, and the
+        last of them in the form of :meth:`initial_state`. Arguments and errors are those of :meth:`forward`.
+        """
         if observations.dim() != 2 or observations.shape != previous_actions.shape:
             shapes = (tuple(observations.shape), tuple(previous_actions.shape))
             refuse("shapes of observations and previous_actions", shapes, "equal shapes (batch, turns)")
@@ -122,7 +131,11 @@ class RecurrentActorCritic(nn.Module):
         seen = _one_hot(observations, "observations", self._observation_codes)
         done = _one_hot(previous_actions, "previous_actions", self._action_codes)
         hidden, state = self.gru(torch.cat([seen, done], dim=-1), state)
-        return self.policy_head(hidden), self.value_head(hidden).squeeze(-1), state
+        return hidden, state
+
+    def heads(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits ``(..., actions)`` and values ``(...)`` of hidden states of any shape ``(..., hidden_size)``."""
+        return self.policy_head(hidden), self.value_head(hidden).squeeze(-1)
 
     def step(self, observations: Tensor, previous_actions: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """One turn of ``batch`` episodes: :meth:`forward` without the dimension of time.

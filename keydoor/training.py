@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from keydoor._checks import finite, flag, refuse, unit_interval, whole
@@ -293,6 +294,46 @@ def gae_advantages(
     return advantages[::-1]
 
 
+class Adam:
+    """The optimiser Adam, written out on one vector of all parameters.
+
+    .. math:: m \\leftarrow \\beta_1 m + (1-\\beta_1) g, \\quad v \\leftarrow \\beta_2 v + (1-\\beta_2) g^2, \\quad
+              \\theta \\leftarrow \\theta - \\alpha \\frac{m/(1-\\beta_1^k)}{\\sqrt{v/(1-\\beta_2^k)} + \\epsilon}
+
+    at step :math:`k = 1, 2, \\dots`, with :math:`\\beta_1 = .9`, :math:`\\beta_2 = .999`, :math:`\\epsilon = 10^{-8}`.
+
+    The same steps as ``torch.optim.Adam``, up to rounding. It stands here because the first use of that one loads
+    torch's compiler, which takes seconds: longer than a training run of this small network.
+
+    Args:
+        parameters: what is to be moved, in place.
+        learning_rate: :math:`\\alpha`, above 0.
+
+    Source:
+        Kingma, Ba (2015), *Adam: A Method for Stochastic Optimization*, algorithm 1.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
+        self.parameters = list(parameters)
+        self.sizes = [parameter.numel() for parameter in self.parameters]
+        self.learning_rate = learning_rate
+        self.mean = torch.zeros(sum(self.sizes), dtype=self.parameters[0].dtype)
+        self.square = torch.zeros_like(self.mean)
+        self.count = 0
+
+    @torch.no_grad()
+    def step(self, gradient: Tensor) -> None:
+        """Move the parameters once; ``gradient`` is flat, in the order of the parameters."""
+        self.count += 1
+        self.mean.lerp_(gradient, 0.1)
+        self.square.lerp_(gradient.square(), 0.001)
+        mean = self.mean / (1 - 0.9**self.count)
+        scale = (self.square / (1 - 0.999**self.count)).sqrt().add_(1e-8)
+        change = mean.div_(scale).mul_(-self.learning_rate)
+        for parameter, part in zip(self.parameters, torch.split(change, self.sizes), strict=True):
+            parameter.add_(part.view_as(parameter))
+
+
 def train_actor_critic(
     *,
     seed: int,
@@ -349,6 +390,7 @@ def train_actor_critic(
     updates = whole(updates, "updates", least=0)
     episodes_per_update = whole(episodes_per_update, "episodes_per_update", least=1)
     evaluation_interval = whole(evaluation_interval, "evaluation_interval", least=1)
+    evaluation_episodes = whole(evaluation_episodes, "evaluation_episodes", least=1)
     if config is None:
         config = TrainingConfig()
     elif not isinstance(config, TrainingConfig):
@@ -365,7 +407,7 @@ def train_actor_critic(
     plan = evaluation_plan(evaluation_episodes, seed)
     evaluation_envs = [KeyDoorAgentEnv(**world) for _ in range(min(len(plan), _EVALUATED_TOGETHER))]
     envs = [KeyDoorAgentEnv(**world, collector_limit=config.collector_limit) for _ in range(episodes_per_update)]
-    optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
+    optimiser = Adam(list(model.parameters()), config.learning_rate)
     generator = random.Random(seed)
     curve: list[dict[str, Any]] = []
     figures: dict[str, float | None] = dict.fromkeys(
@@ -392,7 +434,7 @@ def train_actor_critic(
 
 def _learn(
     model: RecurrentActorCritic,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Adam,
     episodes: Sequence[Episode],
     reward_mode: str,
     config: TrainingConfig,
@@ -432,18 +474,18 @@ def _learn(
 
     first: dict[str, float] = {}
     for _ in range(config.epochs):
-        logits, values, _ = model(observations, previous)
-        logprobs = log_softmax(logits[played], dim=-1)  # selected, not multiplied by a mask
+        hidden, _ = model.encode(observations, previous)
+        logits, values = model.heads(hidden[played])  # selected, not multiplied by a mask
+        logprobs = log_softmax(logits, dim=-1)
         ratio = (logprobs.gather(-1, action).squeeze(-1) - old_logprob).exp()
         clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
         policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
-        value_loss = (values[played] - value_target).square().mean()
+        value_loss = (values - value_target).square().mean()
         entropy = -(logprobs.exp() * logprobs).sum(dim=-1).mean()
         loss = policy_loss + config.value_coefficient * value_loss - config.entropy_coefficient * entropy
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_gradient_norm)
-        optimiser.step()
+        gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(model.parameters()))])
+        shorter = (config.max_gradient_norm / (gradient.norm() + 1e-6)).clamp(max=1.0)
+        optimiser.step(gradient * shorter)
         if not first:
             first = {
                 "policy_loss": policy_loss.item(),

@@ -324,6 +324,7 @@ def test_i1_staleness():
     spans = [(7, 57), (8, 71)]
     aged = staleness(spans, trainer_version=12)
     assert aged == (5, 4.4453125) == (5, Fraction(569, 128))
+    assert staleness(spans[::-1], trainer_version=12) == aged, "the worst is not the first"
     last_only, over_spans = 12 - spans[-1][0], sum(12 - version for version, _ in spans) / len(spans)
     assert (last_only, over_spans) == (4, 4.5)
     assert last_only not in aged
