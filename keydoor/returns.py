@@ -202,6 +202,49 @@ def discounted_td_sum(deltas: Iterable[Number], gamma: Number) -> Number:
     return _discounted_sum(finite_sequence(deltas, "deltas"), unit_interval(gamma, "gamma"), "the discounted TD sum")
 
 
+def gae_advantages(
+    rewards: Iterable[Any], values: Iterable[Any], gamma: Number, gae_lambda: Number, *, terminated: bool
+) -> list[Number]:
+    """Generalised advantages of one episode.
+
+    .. math:: \\hat A_t = \\sum_{l \\ge 0} (\\gamma\\lambda)^l \\, \\delta_{t+l}
+
+    with the residuals :math:`\\delta_t` of :func:`td_residuals`: no value after a true end, the
+    bootstrap value after a cut.
+
+    Args:
+        rewards: :math:`r_0, \\dots, r_{T-1}`.
+        values: :math:`V_0, \\dots, V_T`; the last one is not looked at if ``terminated``.
+        gamma: discount, in [0, 1].
+        gae_lambda: :math:`\\lambda`, in [0, 1]. At 0 the advantage is the residual, at 1 the return minus the value.
+        terminated: whether the episode came to a true end.
+
+    Returns:
+        :math:`\\hat A_0, \\dots, \\hat A_{T-1}`.
+
+    Raises:
+        ValueError: lengths that do not match, or a number outside of its range.
+
+    Source:
+        Schulman et al. (2015), equation 16.
+
+    Example:
+        >>> gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], 0.5, 1.0, terminated=True)
+        [0.0, 0.5]
+        >>> gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], 0.5, 1.0, terminated=False)
+        [0.1875, 0.875]
+    """
+    rewards = sequence(rewards, "rewards")
+    ends = [False] * (len(rewards) - 1) + [flag(terminated, "terminated")]
+    decay = gamma * unit_interval(gae_lambda, "gae_lambda")
+    advantages: list[Number] = []
+    running: Number = 0
+    for delta in reversed(td_residuals(rewards, values, gamma, ends)):
+        running = delta + decay * running
+        advantages.append(running)
+    return advantages[::-1]
+
+
 def collector_target(
     reward: Number, next_value: Number, *, gamma: Number, terminated: bool, truncated: bool = False
 ) -> Number:

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from keydoor._checks import finite, flag, refuse, unit_interval, whole
@@ -32,7 +31,7 @@ from keydoor._play import OBSERVATION_INDEX, Episode, one_thread, play
 from keydoor.env import REWARD_MODES, KeyDoorAgentEnv, draw_target
 from keydoor.policy import NO_ACTION, RecurrentActorCritic
 from keydoor.records import Transition
-from keydoor.returns import discounted_return, td_residuals
+from keydoor.returns import discounted_return, gae_advantages
 from keydoor.rules import ACTIONS, COLOURS, RULE_SETS
 
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
@@ -252,88 +251,6 @@ def _evaluate(
     }
 
 
-def gae_advantages(
-    rewards: Sequence[float], values: Sequence[float], gamma: float, gae_lambda: float, *, terminated: bool
-) -> list[float]:
-    """Generalised advantages of one episode.
-
-    .. math:: \\hat A_t = \\sum_{l \\ge 0} (\\gamma\\lambda)^l \\, \\delta_{t+l}
-
-    with the residuals :math:`\\delta_t` of :func:`keydoor.returns.td_residuals`: no value after a true end, the
-    bootstrap value after a cut.
-
-    Args:
-        rewards: :math:`r_0, \\dots, r_{T-1}`.
-        values: :math:`V_0, \\dots, V_T`; the last one is not looked at if ``terminated``.
-        gamma: discount, in [0, 1].
-        gae_lambda: :math:`\\lambda`, in [0, 1]. At 0 the advantage is the residual, at 1 the return minus the value.
-        terminated: whether the episode came to a true end.
-
-    Returns:
-        :math:`\\hat A_0, \\dots, \\hat A_{T-1}`.
-
-    Raises:
-        ValueError: lengths that do not match, or a number outside of its range.
-
-    Source:
-        Schulman et al. (2015), equation 16.
-
-    Example:
-        >>> gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], 0.5, 1.0, terminated=True)
-        [0.0, 0.5]
-        >>> gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], 0.5, 1.0, terminated=False)
-        [0.1875, 0.875]
-    """
-    ends = [False] * (len(rewards) - 1) + [terminated]
-    decay = gamma * unit_interval(gae_lambda, "gae_lambda")
-    advantages: list[Any] = []
-    running: Any = 0
-    for delta in reversed(td_residuals(rewards, values, gamma, ends)):
-        running = delta + decay * running
-        advantages.append(running)
-    return advantages[::-1]
-
-
-class Adam:
-    """The optimiser Adam, written out on one vector of all parameters.
-
-    .. math:: m \\leftarrow \\beta_1 m + (1-\\beta_1) g, \\quad v \\leftarrow \\beta_2 v + (1-\\beta_2) g^2, \\quad
-              \\theta \\leftarrow \\theta - \\alpha \\frac{m/(1-\\beta_1^k)}{\\sqrt{v/(1-\\beta_2^k)} + \\epsilon}
-
-    at step :math:`k = 1, 2, \\dots`, with :math:`\\beta_1 = .9`, :math:`\\beta_2 = .999`, :math:`\\epsilon = 10^{-8}`.
-
-    The same steps as ``torch.optim.Adam``, up to rounding. It stands here because the first use of that one loads
-    torch's compiler, which takes seconds: longer than a training run of this small network.
-
-    Args:
-        parameters: what is to be moved, in place.
-        learning_rate: :math:`\\alpha`, above 0.
-
-    Source:
-        Kingma, Ba (2015), *Adam: A Method for Stochastic Optimization*, algorithm 1.
-    """
-
-    def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
-        self.parameters = list(parameters)
-        self.sizes = [parameter.numel() for parameter in self.parameters]
-        self.learning_rate = learning_rate
-        self.mean = torch.zeros(sum(self.sizes), dtype=self.parameters[0].dtype)
-        self.square = torch.zeros_like(self.mean)
-        self.count = 0
-
-    @torch.no_grad()
-    def step(self, gradient: Tensor) -> None:
-        """Move the parameters once; ``gradient`` is flat, in the order of the parameters."""
-        self.count += 1
-        self.mean.lerp_(gradient, 0.1)
-        self.square.lerp_(gradient.square(), 0.001)
-        mean = self.mean / (1 - 0.9**self.count)
-        scale = (self.square / (1 - 0.999**self.count)).sqrt().add_(1e-8)
-        change = mean.div_(scale).mul_(-self.learning_rate)
-        for parameter, part in zip(self.parameters, torch.split(change, self.sizes), strict=True):
-            parameter.add_(part.view_as(parameter))
-
-
 def train_actor_critic(
     *,
     seed: int,
@@ -407,7 +324,7 @@ def train_actor_critic(
     plan = evaluation_plan(evaluation_episodes, seed)
     evaluation_envs = [KeyDoorAgentEnv(**world) for _ in range(min(len(plan), _EVALUATED_TOGETHER))]
     envs = [KeyDoorAgentEnv(**world, collector_limit=config.collector_limit) for _ in range(episodes_per_update)]
-    optimiser = Adam(list(model.parameters()), config.learning_rate)
+    optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
     generator = random.Random(seed)
     curve: list[dict[str, Any]] = []
     figures: dict[str, float | None] = dict.fromkeys(
@@ -434,7 +351,7 @@ def train_actor_critic(
 
 def _learn(
     model: RecurrentActorCritic,
-    optimiser: Adam,
+    optimiser: torch.optim.Optimizer,
     episodes: Sequence[Episode],
     reward_mode: str,
     config: TrainingConfig,
@@ -483,9 +400,10 @@ def _learn(
         value_loss = (values - value_target).square().mean()
         entropy = -(logprobs.exp() * logprobs).sum(dim=-1).mean()
         loss = policy_loss + config.value_coefficient * value_loss - config.entropy_coefficient * entropy
-        gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(model.parameters()))])
-        shorter = (config.max_gradient_norm / (gradient.norm() + 1e-6)).clamp(max=1.0)
-        optimiser.step(gradient * shorter)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_gradient_norm)
+        optimiser.step()
         if not first:
             first = {
                 "policy_loss": policy_loss.item(),

@@ -24,15 +24,13 @@ from keydoor._play import Episode, _sample, play
 from keydoor.env import KeyDoorAgentEnv
 from keydoor.policy import NO_ACTION, RecurrentActorCritic
 from keydoor.records import Transition, rollout_contract_from_transitions, validate_rollout_record
-from keydoor.returns import collector_target, discounted_return, td_residuals
+from keydoor.returns import collector_target, discounted_return, gae_advantages, td_residuals
 from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS
 from keydoor.training import (
-    Adam,
     TrainingConfig,
     collect_episode,
     evaluate_policy,
     evaluation_plan,
-    gae_advantages,
     train_actor_critic,
 )
 
@@ -688,45 +686,10 @@ def plain_loss(
     return -policy + config.value_coefficient * value - config.entropy_coefficient * spread
 
 
-class Plain(Adam):
-    """Gradient descent without any memory."""
-
-    @torch.no_grad()
-    def step(self, gradient: Tensor) -> None:
-        for parameter, part in zip(self.parameters, gradient.split(self.sizes), strict=True):
-            parameter.sub_(self.learning_rate * part.view_as(parameter))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_adam_against_torch(dtype: torch.dtype) -> None:
-    """Twenty steps with gradients of many sizes, one of them zero throughout: the same path as ``torch.optim.Adam``.
-
-    The foil leaves out the correction for the start at zero: its first step is √10 times as long.
-    """
-    generator = torch.Generator().manual_seed(0)
-    shapes = [(3, 2), (4,), (1, 5)]
-    ours, theirs = ([torch.ones(shape, dtype=dtype, requires_grad=True) for shape in shapes] for _ in range(2))
-    adam, reference = Adam(ours, 0.05), torch.optim.Adam(theirs, lr=0.05)
-    for step in range(20):
-        gradients = [torch.randn(shape, generator=generator, dtype=dtype) * 10.0 ** (step % 5 - 3) for shape in shapes]
-        gradients[0][0, 0] = 0.0
-        adam.step(torch.cat([part.flatten() for part in gradients]))
-        for parameter, gradient in zip(theirs, gradients, strict=True):
-            parameter.grad = gradient
-        reference.step()
-        tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-        assert all(torch.allclose(a, b, rtol=0, atol=tolerance) for a, b in zip(ours, theirs, strict=True))
-        if step == 0:
-            assert (1 - ours[1]).abs().tolist() == pytest.approx([0.05] * 4, rel=1e-3)  # any gradient: the step α
-            uncorrected = 0.05 * 0.1 / 0.001**0.5  # α m / √v with m = g/10, v = g²/1000
-            assert uncorrected == pytest.approx(0.05 * 10**0.5)
-    assert ours[0][0, 0] == 1.0
-
-
 def step_of(model: RecurrentActorCritic, episodes: list[Episode], mode: str, config: TrainingConfig) -> list[Tensor]:
     """What one gradient step of length 1 takes off the weights: the gradient that the learner used."""
     learner = copy.deepcopy(model)
-    training_module._learn(learner, Plain(list(learner.parameters()), 1.0), episodes, mode, config)
+    training_module._learn(learner, torch.optim.SGD(learner.parameters(), lr=1.0), episodes, mode, config)
     return [old - new for old, new in zip(weights(model), weights(learner), strict=True)]
 
 
@@ -764,7 +727,7 @@ def test_figures_of_the_first_step(normalise: bool) -> None:
         ended = episode.transitions[-1].terminated
         rewards = episode.rewards("potential")
         advantages += gae_advantages(rewards, episode.values, config.gamma, config.gae_lambda, terminated=ended)
-    optimiser = Adam(list(model.parameters()), 0.01)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     parts = training_module._learn(model, optimiser, episodes, "potential", config)
     mean = sum(advantages) / len(advantages)
     assert abs(mean) > 1e-3
@@ -808,7 +771,7 @@ def test_equal_advantages_do_not_divide_by_zero() -> None:
     model = Always("finish")  # one turn, failure, reward 0: every advantage is minus the same value
     envs = [KeyDoorAgentEnv() for _ in range(4)]
     episodes = play(model, envs, [env.reset(target="red")[0] for env in envs], [random.Random(0)] * 4, 0.99)
-    optimiser = Adam(list(model.parameters()), 0.01)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     parts = training_module._learn(model, optimiser, episodes, "sparse", TrainingConfig())
     assert parts["policy_loss"] == pytest.approx(0.0, abs=1e-6)
     assert all(torch.isfinite(parameter).all() for parameter in model.parameters())
