@@ -60,6 +60,8 @@ def real(value: Any, name: str, expected: str = "a number") -> Number:
 
 def finite(value: Any, name: str, expected: str = "a finite number") -> Number:
     """A finite real number, also an exact one, no larger than a float can hold (about 1.8e308)."""
+    if type(value) is float and -sys.float_info.max <= value <= sys.float_info.max:
+        return value  # the common case, which a training run meets at every turn
     number = real(value, name, expected)
     if not -sys.float_info.max <= number <= sys.float_info.max:
         refuse(name, number, expected)

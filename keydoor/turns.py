@@ -304,7 +304,7 @@ def parse_action(action: Any) -> str:
     Four forms are read, and nothing else: no case folding, no trimming, no guess, no default.
 
     * the exact name, ``inspect``;
-    * the index in :data:`keydoor.ACTIONS`, an integer (not ``True``, not 2.0);
+    * the index in :data:`keydoor.rules.ACTIONS`, an integer (not ``True``, not 2.0);
     * a JSON object with the name, ``{"name": "pickup_red"}``, where empty ``"arguments": {}`` may follow;
     * the call of a tool, ``{"name": "pickup", "arguments": {"color": "red"}}``, or ``open_door`` in the same way.
 
@@ -315,7 +315,7 @@ def parse_action(action: Any) -> str:
         action: a string or an integer, also one of numpy or torch.
 
     Returns:
-        One of :data:`keydoor.ACTIONS`.
+        One of :data:`keydoor.rules.ACTIONS`.
 
     Raises:
         ValueError: for anything that is not exactly one known action.

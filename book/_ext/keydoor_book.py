@@ -152,6 +152,22 @@ class InlineFigures(SphinxPostTransform):
             image.replace_self(nodes.raw("", svg, format="html"))
 
 
+# --- docstrings -----------------------------------------------------------------------------------------------------
+
+COLON = "\ue000"  # a private character stands for the colon while napoleon reads the docstring
+
+
+def hide_colons(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep napoleon from reading ``A word: more`` in the docstring of an attribute as ``type: description``."""
+    if what in ("attribute", "data"):
+        lines[:] = [re.sub(r":(?= |$)", COLON, line) for line in lines]
+
+
+def show_colons(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Put them back."""
+    lines[:] = [line.replace(COLON, ":") for line in lines]
+
+
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
@@ -185,9 +201,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register all of the above."""
     set_language(app)
     app.setup_extension("sphinx_proof")  # whose directive for proofs is replaced below
+    app.setup_extension("sphinx.ext.autodoc")  # whose docstrings are mended below
     app.add_config_value("book_languages", [], "html")
     app.connect("config-inited", speak, priority=100)
     app.connect("config-inited", translate_captions, priority=901)  # sphinx_external_toc reads the table at 900
+    app.connect("autodoc-process-docstring", hide_colons, priority=400)  # napoleon: 500
+    app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("html-page-context", page_context, priority=100)  # before the theme drops templates that look empty
     app.connect("html-page-context", drop_scripts, priority=900)
     app.add_directive_to_domain("prf", "proof", Proof, override=True)
