@@ -16,7 +16,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 
 # Where PyTorch publishes its CPU builds stands in one place, the README. On Linux the default build brings gigabytes
 # of CUDA; `make venv TORCH_INDEX=` takes the default build all the same.
-TORCH_INDEX ?= $(shell sed -n 's/.*<!-- torch-cpu -->.*--index-url \([^ `]*\).*/\1/p' README.md)
+TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
 .PHONY: help venv book test lint one serve clean distclean lock

@@ -56,6 +56,7 @@ COURSE = (
     "_config.yml",
     "_toc.yml",
     "book",
+    "docs",
     "keydoor",
     "pyproject.toml",
     "requirements.in",

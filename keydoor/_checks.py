@@ -9,7 +9,8 @@ their own ``item()``, so that neither library has to be imported here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, NoReturn
@@ -26,7 +27,10 @@ def refuse(name: str, value: Any, expected: str) -> NoReturn:
     ...
     ValueError: gamma is 1.5; expected a number in [0, 1]
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # an integer of thousands of digits, for one: Python makes no text of it
+        text = f"<{type(value).__name__} that has no text>"
     if len(text) > 80:
         text = text[:77] + "..."
     raise ValueError(f"{name} is {text}; expected {expected}")
@@ -35,11 +39,14 @@ def refuse(name: str, value: Any, expected: str) -> NoReturn:
 def unwrap(value: Any) -> Any:
     """A zero-dimensional numpy or torch scalar as a plain Python number; anything else as it is.
 
-    An array of one element is not a scalar: a column of shape (n, 1) would otherwise pass for n numbers.
+    An array of one element is not a scalar: a column of shape (n, 1) would otherwise pass for n numbers. Nor are dates,
+    times and masked entries, though their ``item()`` may be a number: a count of nanoseconds, or 0.
     """
     if type(value) in (float, int, bool, Fraction, str) or not hasattr(value, "item"):
         return value
-    if getattr(value, "ndim", None) != 0:
+    if getattr(value, "ndim", None) != 0 or hasattr(value, "mask"):
+        return value
+    if getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M"):
         return value
     try:
         return value.item()
@@ -76,13 +83,22 @@ def unit_interval(value: Any, name: str) -> Number:
     return number
 
 
-def whole(value: Any, name: str, *, least: int) -> int:
-    """An integer not below ``least``. ``True`` is not 1, and 2.0 is not 2."""
+def whole(value: Any, name: str, *, least: int, bits: int | None = None) -> int:
+    """An integer not below ``least``, and below ``2**bits``. ``True`` is not 1, and 2.0 is not 2."""
     value = unwrap(value)
-    expected = f"an integer not below {least}"
+    expected = f"an integer not below {least}" + (f" and below 2**{bits}" if bits else "")
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         refuse(name, value, expected)
+    if bits and value >= 2**bits:
+        refuse(name, value, expected)
     return int(value)
+
+
+def one_of(value: Any, name: str, known: Sequence[str]) -> str:
+    """One of a few known words, spelt exactly."""
+    if not isinstance(value, str) or value not in known:
+        refuse(name, value, f"one of {', '.join(known)}")
+    return str(value)
 
 
 def flag(value: Any, name: str) -> bool:
@@ -105,8 +121,9 @@ def sequence(values: Any, name: str) -> list[Any]:
     """The elements of a list, tuple, array or column, in order. Strings, mappings and sets are refused."""
     if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
         refuse(name, values, "a sequence")
-    if getattr(values, "ndim", 1) == 0:  # a zero-dimensional array has __iter__, but nothing to iterate over
-        refuse(name, values, "a sequence")
+    # A zero-dimensional array has nothing to iterate over; a table of pandas iterates over the names of its columns.
+    if getattr(values, "ndim", 1) != 1:
+        refuse(name, values, "a sequence, of one dimension")
     return list(values)
 
 
@@ -120,3 +137,19 @@ def same_length(**columns: Sequence[Any]) -> None:
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{name} has {len(column)}" for name, column in columns.items())
         raise ValueError(f"sequences of unequal length: {lengths}")
+
+
+IN_RANGE = "a result within the range of a float"
+
+
+@contextmanager
+def float_range(name: str) -> Iterator[None]:
+    """Arithmetic whose result ``name`` may leave the range of a float.
+
+    Floats then become infinite, which :func:`finite` finds in the result. An integer that has grown too large raises
+    where it meets a float.
+    """
+    try:
+        yield
+    except OverflowError:
+        raise ValueError(f"{name} is too large; expected {IN_RANGE}") from None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from keydoor._checks import Number, refuse, unit_interval, whole
+from keydoor._checks import Number, one_of, refuse, unit_interval, whole
 from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS, RULE_SETS, State, get_rules
 from keydoor.turns import parse_action
 
@@ -122,7 +122,7 @@ def contract_table(rules: str = "standard", target: str = "red") -> list[dict[st
         >>> print(*(row["observation"] for row in rows[:6]))
         clue_red invalid invalid failure failure failure
     """
-    _one_of("target", target, COLOURS)
+    one_of(target, "target", COLOURS)
     tables = get_rules(rules)
     rows = []
     for state, outcomes in zip(tables.states, _TABLES[rules], strict=True):
@@ -146,12 +146,6 @@ def contract_table(rules: str = "standard", target: str = "red") -> list[dict[st
                     }
                 )
     return rows
-
-
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in known:
-        refuse(name, value, f"one of {', '.join(known)}")
-    return str(value)
 
 
 class KeyDoorAgentEnv(_Base):
@@ -250,11 +244,11 @@ class KeyDoorAgentEnv(_Base):
         self.task_horizon = whole(task_horizon, "task_horizon", least=1)
         self.collector_limit = None if collector_limit is None else whole(collector_limit, "collector_limit", least=1)
         self.gamma = unit_interval(gamma, "gamma")
-        self.rules = _one_of("rules", rules, RULE_SETS)
-        self.reward_mode = _one_of("reward_mode", reward_mode, REWARD_MODES)
-        self.observation_mode = _one_of("observation_mode", observation_mode, OBSERVATION_MODES)
+        self.rules = one_of(rules, "rules", RULE_SETS)
+        self.reward_mode = one_of(reward_mode, "reward_mode", REWARD_MODES)
+        self.observation_mode = one_of(observation_mode, "observation_mode", OBSERVATION_MODES)
         if render_mode is not None:
-            _one_of("render_mode", render_mode, tuple(self.metadata["render_modes"]))
+            one_of(render_mode, "render_mode", self.metadata["render_modes"])
         self.render_mode = render_mode
         if gymnasium is not None:
             self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
@@ -301,13 +295,13 @@ class KeyDoorAgentEnv(_Base):
         if seed is not None:
             seed = whole(seed, "seed", least=0)
         if target is not None:
-            target = _one_of("target", target, COLOURS)
+            target = one_of(target, "target", COLOURS)
         if options is not None:
             if not isinstance(options, Mapping) or set(options) - {"target"}:
                 refuse("options", options, "a mapping with no key but 'target'")
             wanted = options.get("target")
             if wanted is not None:
-                wanted = _one_of("options['target']", wanted, COLOURS)
+                wanted = one_of(wanted, "options['target']", COLOURS)
                 if target not in (None, wanted):
                     refuse("options['target']", wanted, f"the colour that target gives, {target}")
                 target = wanted

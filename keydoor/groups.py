@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from keydoor._checks import Number, finite, finite_sequence, flag, refuse, unit_interval, whole
+from keydoor._checks import IN_RANGE, Number, finite, finite_sequence, flag, refuse, unit_interval, whole
 
 
 def informative_group_probability(p: Number, group_size: int) -> Number:
@@ -24,7 +24,7 @@ def informative_group_probability(p: Number, group_size: int) -> Number:
 
     Args:
         p: success probability of a single rollout, in [0, 1].
-        group_size: :math:`G`, an integer not below 1.
+        group_size: :math:`G`, an integer not below 1 (and below :math:`2^{63}`).
 
     Returns:
         A probability; a fraction for a fraction. Exactly 0 for a group of one, and at p = 0 and p = 1. Symmetric
@@ -44,7 +44,7 @@ def informative_group_probability(p: Number, group_size: int) -> Number:
         Fraction(3759, 5000)
     """
     p = unit_interval(p, "p")
-    size = whole(group_size, "group_size", least=1)
+    size = whole(group_size, "group_size", least=1, bits=63)
     if not isinstance(p, float):
         return 1 - p**size - (1 - p) ** size
     q = min(p, 1 - p)  # exact: 1 - p has no rounding error for p in [1/2, 1]
@@ -111,12 +111,10 @@ def group_advantages(
         return [*deviations]
     largest = max(abs(d) for d in deviations)
     if not scale:
-        finite(largest, "the largest deviation", "a result within the range of a float")
+        finite(largest, "the largest deviation", IN_RANGE)
         return [float(d) for d in deviations]
     # Squares are taken relative to the largest deviation, so that they neither overflow nor vanish.
     relative = [d / largest for d in deviations]
     s = math.sqrt(sum((d * d for d in relative), Fraction(0)) / (len(r) - ddof))
-    if epsilon == 0:
-        return [float(d) / s for d in relative]
-    finite(largest, "the largest deviation", "a result within the range of a float")
-    return [float(d) / (float(largest) * s + float(epsilon)) for d in deviations]
+    denominator = largest * Fraction(s) + Fraction(epsilon)
+    return [float(d / denominator) for d in deviations]

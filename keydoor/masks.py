@@ -45,7 +45,7 @@ def _segment(segment: Any, name: str) -> tuple[int, bool]:
     role = items[0]
     if not isinstance(role, str) or role not in ROLES:
         refuse(f"role of {name}", role, "one of " + ", ".join(ROLES))
-    count = whole(items[1], f"token count of {name}", least=0)
+    count = whole(items[1], f"token count of {name}", least=0, bits=63)
     sampled = flag(items[2], f"sampled flag of {name}") if len(items) == 3 else role == "assistant"
     return count, sampled
 

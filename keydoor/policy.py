@@ -68,10 +68,8 @@ class RecurrentActorCritic(nn.Module):
         previous_action: bool = True,
     ) -> None:
         super().__init__()
-        seed = whole(seed, "seed", least=0)
-        if seed >= 2**63:
-            refuse("seed", seed, "an integer below 2**63")
-        self.hidden_size = whole(hidden_size, "hidden_size", least=1)
+        seed = whole(seed, "seed", least=0, bits=63)
+        self.hidden_size = whole(hidden_size, "hidden_size", least=1, bits=31)
         head_scale = float(finite(head_scale, "head_scale"))
         self.gamma = float(unit_interval(gamma, "gamma"))
         self.previous_action = flag(previous_action, "previous_action")
@@ -112,7 +110,7 @@ class RecurrentActorCritic(nn.Module):
             ``(1, batch, hidden_size)``; the state is the one after the last turn.
 
         Raises:
-            ValueError: the shapes differ or an index does not exist.
+            ValueError: no tensors of integers, shapes that do not fit, no turn at all, or an index that does not exist.
         """
         hidden, state = self.encode(observations, previous_actions, state)
         return *self.heads(hidden), state
@@ -123,9 +121,14 @@ class RecurrentActorCritic(nn.Module):
         """The GRU alone: ``(hidden, state)``, the hidden states of all turns, ``(batch, turns, hidden_size)``, and the
         last of them in the form of :meth:`initial_state`. Arguments and errors are those of :meth:`forward`.
         """
-        if observations.dim() != 2 or observations.shape != previous_actions.shape:
+        _integers(observations, "observations")
+        _integers(previous_actions, "previous_actions")
+        if observations.dim() != 2 or observations.shape != previous_actions.shape or observations.shape[1] == 0:
             shapes = (tuple(observations.shape), tuple(previous_actions.shape))
             refuse("shapes of observations and previous_actions", shapes, "equal shapes (batch, turns)")
+        dtype, shape = self.value_head.weight.dtype, (1, len(observations), self.hidden_size)
+        if state is not None and not (isinstance(state, Tensor) and state.shape == shape and state.dtype == dtype):
+            refuse("state", state, f"None, or a tensor of {dtype} and shape {shape}")
         if not self.previous_action:
             previous_actions = torch.full_like(previous_actions, NO_ACTION)
         seen = _one_hot(observations, "observations", self._observation_codes)
@@ -147,9 +150,19 @@ class RecurrentActorCritic(nn.Module):
 
         Returns:
             ``(logits, values, state)`` of shapes ``(batch, actions)``, ``(batch,)`` and ``(1, batch, hidden_size)``.
+
+        Raises:
+            ValueError: as :meth:`forward`.
         """
-        logits, values, state = self(observations.unsqueeze(-1), previous_actions.unsqueeze(-1), state)
+        observations = _integers(observations, "observations").unsqueeze(-1)
+        logits, values, state = self(observations, _integers(previous_actions, "previous_actions").unsqueeze(-1), state)
         return logits.squeeze(1), values.squeeze(1), state
+
+
+def _integers(indices: Tensor, name: str) -> Tensor:
+    if not isinstance(indices, Tensor) or indices.dtype not in (torch.int64, torch.int32):
+        refuse(name, indices, "a tensor of integers (int64 or int32)")
+    return indices
 
 
 def _one_hot(indices: Tensor, name: str, codes: Tensor) -> Tensor:

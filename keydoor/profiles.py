@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from keydoor._checks import refuse
+
 VARIABLE = "RL_LLM_PROFILE"
 """Name of the environment variable that chooses the profile."""
 
@@ -63,8 +65,12 @@ def current_profile(environ: Mapping[str, str] | None = None) -> Profile:
         ...
         ValueError: RL_LLM_PROFILE must be smoke, full, or real-model; it is 'large'
     """
-    value = (os.environ if environ is None else environ).get(VARIABLE, "smoke")
-    profile = PROFILES.get(value.strip().lower())
+    if environ is None:
+        environ = os.environ
+    elif not isinstance(environ, Mapping):
+        refuse("environ", environ, "a mapping such as os.environ")
+    value = environ.get(VARIABLE, "smoke")
+    profile = PROFILES.get(value.strip().lower()) if isinstance(value, str) else None
     if profile is None:
         raise ValueError(f"{VARIABLE} must be smoke, full, or real-model; it is {value!r}")
     return profile

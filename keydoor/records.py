@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from keydoor._checks import refuse, sequence, unwrap, whole
@@ -190,7 +190,7 @@ def validate_rollout_record(record: object) -> list[str]:
     is NaN, ``-inf`` or missing: a sampled action has positive probability), and 0 on greedy turns; a policy version
     for every turn and for no other; that each turn's ``next_observations`` is the next turn's ``observations``; one
     end flag, on the last turn; a known stop reason that fits the flag and the base reward; for tokens, lists that
-    line up, and log-probabilities that add up to the turn's (relative tolerance 1e-6).
+    line up, and log-probabilities that add up to the turn's (up to 1e-6, relative or absolute).
 
     Args:
         record: anything. ``policy_versions`` may have the turns as strings (``"0"``, as written) or integers.
@@ -222,7 +222,7 @@ def staleness(spans: Iterable[tuple[int, int]], trainer_version: int) -> Stalene
     Σ n_i (V − v_i) / Σ n_i. The version that was acting last says neither.
 
     Args:
-        spans: pairs (version, number of tokens), tokens ≥ 1.
+        spans: pairs (version, number of tokens), versions ≥ 0, tokens ≥ 1.
         trainer_version: V, not below any v_i.
 
     Raises:
@@ -232,7 +232,7 @@ def staleness(spans: Iterable[tuple[int, int]], trainer_version: int) -> Stalene
         >>> staleness([(7, 57), (8, 71)], trainer_version=12)
         Staleness(worst=5, token_weighted=4.4453125)
     """
-    trainer = whole(trainer_version, "trainer_version", least=0)
+    trainer = whole(trainer_version, "trainer_version", least=0, bits=63)
     ages, counts = [], []
     for i, span in enumerate(sequence(spans, "spans")):
         pair = sequence(span, f"spans[{i}]")
@@ -242,7 +242,7 @@ def staleness(spans: Iterable[tuple[int, int]], trainer_version: int) -> Stalene
         if version > trainer:
             refuse(f"version of spans[{i}]", version, f"at most the trainer's version, {trainer}")
         ages.append(trainer - version)
-        counts.append(whole(pair[1], f"token count of spans[{i}]", least=1))
+        counts.append(whole(pair[1], f"token count of spans[{i}]", least=1, bits=63))
     if not ages:
         refuse("spans", [], "at least one pair (version, number of tokens)")
     return Staleness(max(ages), sum(age * n for age, n in zip(ages, counts, strict=True)) / sum(counts))
@@ -261,13 +261,19 @@ def prefix_mismatch(previous_ids: Iterable[int], prompt_ids: Iterable[int]) -> i
     Returns:
         The first index at which they differ, or the length of a prompt that is too short.
 
+    Raises:
+        ValueError: what is no list of token ids (integers not below 0), a batch of them included.
+
     Example:
         >>> prefix_mismatch([1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]) is None
         True
         >>> prefix_mismatch([1, 2, 3, 4, 5], [1, 2, 5, 6])
         2
     """
-    previous, prompt = sequence(previous_ids, "previous_ids"), sequence(prompt_ids, "prompt_ids")
+    previous, prompt = (
+        [whole(token, f"{name}[{index}]", least=0) for index, token in enumerate(sequence(ids, name))]
+        for name, ids in (("previous_ids", previous_ids), ("prompt_ids", prompt_ids))
+    )
     for index, (before, after) in enumerate(zip(previous, prompt, strict=False)):
         if before != after:
             return index
@@ -282,16 +288,20 @@ def _field(transition: Any, name: str, default: Any, turn: int) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers as float, flags as bool, texts as str, each of exactly that type; anything else as it is."""
+    """Numbers as float, flags as bool, texts as str, each of exactly that type; anything else as it is.
+
+    So is an integer that a float would round.
+    """
     value = unwrap(value)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
         return value
+    return int(value) if isinstance(value, Integral) and number != value else number
 
 
 def _versions(policy_version: Any, turns: int) -> dict[str, Any]:

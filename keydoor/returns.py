@@ -17,25 +17,26 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from keydoor._checks import (
+    IN_RANGE,
     Number,
     finite,
     finite_sequence,
     flag,
+    float_range,
     refuse,
     same_length,
     sequence,
     unit_interval,
 )
 
-_IN_RANGE = "a result within the range of a float"
-
 
 def _discounted_sum(terms: Sequence[Number], gamma: Number, name: str) -> Number:
     """Horner's scheme, from the last term to the first: one product per term, exact on fractions."""
     total: Number = 0
-    for term in reversed(terms):
-        total = term + gamma * total
-    return finite(total, name, _IN_RANGE)
+    with float_range(name):
+        for term in reversed(terms):
+            total = term + gamma * total
+    return finite(total, name, IN_RANGE)
 
 
 def discounted_return(rewards: Iterable[Number], gamma: Number) -> Number:
@@ -104,12 +105,14 @@ def semi_markov_return(rewards: Iterable[Number], durations: Iterable[Number], g
     duration_list = finite_sequence(durations, "durations")
     same_length(rewards=reward_list, durations=duration_list)
     gamma = unit_interval(gamma, "gamma")
+    for k, duration in enumerate(duration_list):
+        if duration <= 0:
+            refuse(f"durations[{k}]", duration, "a positive finite duration")
     total: Number = 0
-    for k in reversed(range(len(reward_list))):
-        if duration_list[k] <= 0:
-            refuse(f"durations[{k}]", duration_list[k], "a positive finite duration")
-        total = reward_list[k] + gamma ** duration_list[k] * total
-    return finite(total, "the semi-Markov return", _IN_RANGE)
+    with float_range("the semi-Markov return"):
+        for reward, duration in zip(reversed(reward_list), reversed(duration_list), strict=True):
+            total = reward + gamma**duration * total
+    return finite(total, "the semi-Markov return", IN_RANGE)
 
 
 def td_residuals(
@@ -166,8 +169,9 @@ def td_residuals(
     v = [finite(value, f"values[{t}]") for t, value in enumerate(v[: len(r)] if ends[-1] else v)]
     residuals: list[Number] = []
     for t, reward in enumerate(r):
-        target = reward if ends[t] else reward + gamma * v[t + 1]
-        residuals.append(finite(target - v[t], f"residual {t}", _IN_RANGE))
+        with float_range(f"residual {t}"):
+            residual = (reward if ends[t] else reward + gamma * v[t + 1]) - v[t]
+        residuals.append(finite(residual, f"residual {t}", IN_RANGE))
     return residuals
 
 
@@ -223,7 +227,7 @@ def gae_advantages(
         :math:`\\hat A_0, \\dots, \\hat A_{T-1}`.
 
     Raises:
-        ValueError: lengths that do not match, or a number outside of its range.
+        ValueError: lengths that do not match, a number outside of its range, or an advantage that overflows.
 
     Source:
         Schulman et al. (2015), equation 16.
@@ -236,11 +240,12 @@ def gae_advantages(
     """
     rewards = sequence(rewards, "rewards")
     ends = [False] * (len(rewards) - 1) + [flag(terminated, "terminated")]
+    gamma = unit_interval(gamma, "gamma")
     decay = gamma * unit_interval(gae_lambda, "gae_lambda")
     advantages: list[Number] = []
     running: Number = 0
     for delta in reversed(td_residuals(rewards, values, gamma, ends)):
-        running = delta + decay * running
+        running = finite(delta + decay * running, f"advantage {len(rewards) - 1 - len(advantages)}", IN_RANGE)
         advantages.append(running)
     return advantages[::-1]
 
@@ -285,4 +290,4 @@ def collector_target(
     if flag(terminated, "terminated"):
         return reward
     target = reward + gamma * finite(next_value, "next_value", "a finite number unless terminated=True")
-    return finite(target, "the target", _IN_RANGE)
+    return finite(target, "the target", IN_RANGE)

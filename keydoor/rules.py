@@ -27,7 +27,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from keydoor._checks import refuse
+from keydoor._checks import one_of, refuse
 
 COLOURS = ("red", "blue")
 """Colours of keys and doors; the target is one of them."""
@@ -84,7 +84,7 @@ class Outcome(NamedTuple):
     """``None`` while the task goes on, else the true end that the action caused."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rules:
     """One rule set as tables.
 
@@ -113,11 +113,16 @@ def potential(state: State) -> float:
     :math:`\\Phi` reads the hidden target: it is privileged information of the training, not something that the agent
     could compute.
 
+    Raises:
+        ValueError: this is no :class:`State`, or one without a target.
+
     >>> potential(State("red", True, "red", None, "key_held"))
     0.5
     >>> potential(State("red", True, "blue", None, "key_held"))
     0.25
     """
+    if not isinstance(state, State) or state.target not in COLOURS:
+        refuse("state", state, "a State whose target is red or blue")
     if state.opened == state.target:
         return 0.75
     if state.key == state.target:
@@ -149,7 +154,6 @@ def _apply(rules: str, state: State, action: str) -> tuple[State, str, float, bo
     return state, state.shown if rules == "quiet" else "invalid", 0.0, True, None
 
 
-@cache
 def get_rules(name: str = "standard") -> Rules:
     """The tables of a rule set, built once by walking all states that can be reached.
 
@@ -172,8 +176,11 @@ def get_rules(name: str = "standard") -> Rules:
         >>> [len(get_rules(name).states) for name in RULE_SETS]
         [14, 20, 20]
     """
-    if name not in RULE_SETS:
-        refuse("rules", name, f"one of {', '.join(RULE_SETS)}")
+    return _build(one_of(name, "rules", RULE_SETS))
+
+
+@cache
+def _build(name: str) -> Rules:
     start = {colour: State(colour, False, None, None, "room") for colour in COLOURS}
     index = {state: number for number, state in enumerate(start.values())}
     table: list[tuple[Outcome, ...]] = []

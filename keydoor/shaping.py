@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keydoor._checks import Number, finite, finite_sequence, refuse, unit_interval
+from keydoor._checks import IN_RANGE, Number, finite, finite_sequence, float_range, refuse, unit_interval
 from keydoor.returns import discounted_return
 
 
@@ -67,10 +67,11 @@ def potential_shaping(rewards: Iterable[Number], potentials: Iterable[Number], g
         [0.225, 0.245, 0.45]
     """
     r, phi, gamma = _checked(rewards, potentials, gamma)
-    return [
-        finite(reward + gamma * phi[t + 1] - phi[t], f"shaped reward {t}", "a result within the range of a float")
-        for t, reward in enumerate(r)
-    ]
+    shaped: list[Number] = []
+    for t, reward in enumerate(r):
+        with float_range(f"shaped reward {t}"):
+            shaped.append(finite(reward + gamma * phi[t + 1] - phi[t], f"shaped reward {t}", IN_RANGE))
+    return shaped
 
 
 def shaped_return_identity(
@@ -108,5 +109,6 @@ def shaped_return_identity(
     r, phi, gamma = _checked(rewards, potentials, gamma)
     original = discounted_return(r, gamma)
     shaped = discounted_return(potential_shaping(r, phi, gamma), gamma)
-    predicted = original - phi[0] + gamma ** len(r) * phi[-1]
-    return original, shaped, finite(predicted, "the predicted return", "a result within the range of a float")
+    with float_range("the predicted return"):
+        predicted = original - phi[0] + gamma ** len(r) * phi[-1]
+    return original, shaped, finite(predicted, "the predicted return", IN_RANGE)

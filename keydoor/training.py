@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch.nn.functional import log_softmax
 
-from keydoor._checks import finite, flag, refuse, unit_interval, whole
+from keydoor._checks import finite, flag, one_of, refuse, unit_interval, whole
 from keydoor._play import OBSERVATION_INDEX, Episode, one_thread, play
 from keydoor.env import REWARD_MODES, KeyDoorAgentEnv, draw_target
 from keydoor.policy import NO_ACTION, RecurrentActorCritic
@@ -85,21 +85,27 @@ class TrainingConfig:
     """Rule set of the world."""
 
     def __post_init__(self) -> None:
-        for name in ("hidden_size", "epochs", "task_horizon"):
-            whole(getattr(self, name), name, least=1)
-        if self.collector_limit is not None:
-            whole(self.collector_limit, "collector_limit", least=1)
-        for name in ("gamma", "gae_lambda"):
-            unit_interval(getattr(self, name), name)
-        for name in ("head_scale", "entropy_coefficient", "value_coefficient"):
-            if finite(getattr(self, name), name) < 0:
-                refuse(name, getattr(self, name), "a finite number not below 0")
-        for name in ("learning_rate", "clip", "max_gradient_norm"):
-            if finite(getattr(self, name), name) <= 0:
-                refuse(name, getattr(self, name), "a finite number above 0")
-        for name in ("previous_action", "normalise_advantages"):
-            flag(getattr(self, name), name)
-        _one_of("rules", self.rules, RULE_SETS)
+        for name, value in vars(self).items():
+            plain: Any
+            if name in ("hidden_size", "epochs", "task_horizon") or (name == "collector_limit" and value is not None):
+                plain = whole(value, name, least=1)
+            elif name in ("gamma", "gae_lambda"):
+                plain = float(unit_interval(value, name))
+            elif name in ("head_scale", "entropy_coefficient", "value_coefficient"):
+                plain = float(finite(value, name, "a finite number not below 0"))
+                if plain < 0:
+                    refuse(name, value, "a finite number not below 0")
+            elif name in ("learning_rate", "clip", "max_gradient_norm"):
+                plain = float(finite(value, name, "a finite number above 0"))
+                if plain <= 0:
+                    refuse(name, value, "a finite number above 0")
+            elif name in ("previous_action", "normalise_advantages"):
+                plain = flag(value, name)
+            elif name == "rules":
+                plain = one_of(value, name, RULE_SETS)
+            else:
+                continue
+            object.__setattr__(self, name, plain)  # scalars of numpy and torch, and fractions, as plain numbers
 
 
 def collect_episode(
@@ -145,7 +151,7 @@ def collect_episode(
         >>> len(transitions), report["target"], report["terminated"] == (bootstrap_value == 0.0)
         (1, 'red', True)
     """
-    _one_of("reward_mode", reward_mode, REWARD_MODES)
+    one_of(reward_mode, "reward_mode", REWARD_MODES)
     if not isinstance(policy_version, str) or not policy_version:
         refuse("policy_version", policy_version, "a text that is not empty")
     if seed is not None:
@@ -303,7 +309,7 @@ def train_actor_critic(
         >>> [row["update"] for row in curve]
         [-1, 1, 2]
     """
-    _one_of("reward_mode", reward_mode, REWARD_MODES)
+    one_of(reward_mode, "reward_mode", REWARD_MODES)
     updates = whole(updates, "updates", least=0)
     episodes_per_update = whole(episodes_per_update, "episodes_per_update", least=1)
     evaluation_interval = whole(evaluation_interval, "evaluation_interval", least=1)
@@ -423,8 +429,3 @@ def _progress(total: int, label: str) -> Iterator[Callable[[], object]]:
 
     with tqdm(total=total, desc=label, leave=False) as bar:
         yield bar.update
-
-
-def _one_of(name: str, value: Any, known: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        refuse(name, value, f"one of {', '.join(known)}")

@@ -80,7 +80,7 @@ def macro_action_logprob(token_logprobs: Iterable[Number]) -> Number:
             was sampled.
 
     Returns:
-        The log-probability, a number not above 0; a fraction for fractions.
+        The log-probability, a number not above 0 (but for the rounding that was let in); a fraction for fractions.
 
     Raises:
         ValueError: an empty list, NaN, ``None``, a positive value; the message names its position.
@@ -191,11 +191,17 @@ def _masses(string_probabilities: Mapping[str, Number], parser: Parser, action: 
         refuse("parser", parser, "a mapping from strings to actions, or a callable")
     if action is None:
         refuse("action", action, "an action (None is what a parser says of an invalid string)")
+    try:
+        comparable = hash(action) is not None and bool(action == action)  # noqa: PLR0124  (NaN is not)
+    except Exception:  # arrays cannot be hashed; tensors of several numbers, and missing values, not compared
+        comparable = False
+    if not comparable:
+        refuse("action", action, "one action: a hashable value that equals itself")
     table: dict[str, Number] = {}
     for string, probability in string_probabilities.items():
         if not isinstance(string, str):
             refuse("a key of string_probabilities", string, "a string")
-        table[string] = unit_interval(probability, f"string_probabilities[{string!r}]")
+        table[string] = unit_interval(probability, f"string_probabilities[{string!r:.60}]")
     known = _total([*table.values()])
     if known > (1 + ROUNDING if isinstance(known, float) else 1):
         refuse("the sum of string_probabilities", known, "at most 1")
@@ -278,10 +284,7 @@ def _no_constant(text: str) -> NoReturn:
 
 def _parse_call(text: str) -> str:
     """The action of a JSON object, or a :class:`ValueError` that says why there is none."""
-    try:
-        call = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("brackets nested too deeply") from None
+    call = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     if not isinstance(call, dict):
         raise ValueError("JSON, but not an object")
     if not {"name"} <= call.keys() <= {"name", "arguments"}:
@@ -343,6 +346,8 @@ def parse_action(action: Any) -> str:
                 return _parse_call(value)
             except ValueError as reason:
                 expected = f"one known action, got {reason}"
+            except RecursionError:
+                expected = "one known action, got brackets nested too deeply"
     elif isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(ACTIONS):
         return ACTIONS[value]
     return refuse("action", value, expected)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,12 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
+from sphinx.util.i18n import CatalogInfo
 from sphinx_proof.directive import ProofDirective
 from sphinx_proof.nodes import proof_node
+from sphinxcontrib.bibtex.plugin import register_plugin
+from sphinxcontrib.bibtex.style.referencing import PersonStyle
+from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +73,26 @@ def set_language(app: Sphinx) -> None:
     app._init_i18n()  # has run once, with the language of the configuration
 
 
+def complete_catalogue(app: Sphinx) -> None:
+    """Give sphinx-exercise the Russian words that it lacks; Sphinx compiles only the catalogue of its own name."""
+    folder = Path(app.srcdir).parent / "locale" / "ru" / "LC_MESSAGES"
+    if app.config.language == "ru" and (folder / "exercise.po").is_file():
+        catalogue = CatalogInfo(str(folder), "exercise", "utf-8")
+        if catalogue.is_outdated():
+            catalogue.write_mo("ru")
+        app.add_message_catalog("exercise", str(folder.parent.parent))
+
+
+@dataclass
+class RussianCitations(AuthorYearReferenceStyle):
+    """Citations in the text as Russian writes them: «Саттон и Барто», «и др.»."""
+
+    person: PersonStyle = field(default_factory=lambda: PersonStyle(sep2=" и ", last_sep=" и ", other=" и др."))
+
+
+register_plugin("sphinxcontrib.bibtex.style.referencing", "author_year_ru", RussianCitations)
+
+
 def speak(app: Sphinx, config: Config) -> None:
     """Title, author and search field in the page's language."""
     words = WORDS[page_language(app.srcdir)]
@@ -75,6 +100,8 @@ def speak(app: Sphinx, config: Config) -> None:
     config.html_short_title = words["title"]
     config.project = words["title"]
     config.author = words["author"]
+    if page_language(app.srcdir) == "ru":
+        config.bibtex_reference_style = "author_year_ru"
     config.html_theme_options = {**config.html_theme_options, "search_bar_text": words["search"]}
 
 
@@ -200,6 +227,7 @@ def drop_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[st
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register all of the above."""
     set_language(app)
+    complete_catalogue(app)
     app.setup_extension("sphinx_proof")  # whose directive for proofs is replaced below
     app.setup_extension("sphinx.ext.autodoc")  # whose docstrings are mended below
     app.add_config_value("book_languages", [], "html")

@@ -54,6 +54,7 @@ def check_page(path: Path) -> list[Problem]:
     problems = []
     if FRONT_MATTER not in page.front_matter:
         problems.append(Problem(path, 1, f"the page must begin with front matter that holds '{FRONT_MATTER}'"))
+    problems += check_spacing(path)
     for item in page.of("nested cell"):
         problems.append(Problem(path, item.line, "this cell is inside another directive and would not be executed"))
     for item in page.of("fence"):
@@ -69,6 +70,21 @@ def check_page(path: Path) -> list[Problem]:
         except Exception as error:
             problems.append(Problem(path, item.line, f"not {item.key}: {error}"))
     return problems + run_examples(path)
+
+
+def check_spacing(path: Path) -> list[Problem]:
+    """One empty line after the front matter and after each cell: with none or two, myst-nb's line numbers are off."""
+    lines = [*path.read_text("utf8").splitlines(), "", "end"]
+    ends = [number for number, line in enumerate(lines) if line == "---"][1:2]
+    opened = False
+    for number, line in enumerate(lines):
+        if line.startswith("```{code-cell}"):
+            opened = True
+        elif opened and line == "```":
+            opened = False
+            ends.append(number)
+    message = "leave exactly one empty line after this, or the line numbers of other messages will be off by one"
+    return [Problem(path, end + 1, message) for end in ends if lines[end + 1] or not lines[end + 2]]
 
 
 def run_examples(path: Path) -> list[Problem]:
