@@ -28,7 +28,7 @@ def refuse(name: str, value: Any, expected: str) -> NoReturn:
     ValueError: gamma is 1.5; expected a number in [0, 1]
     """
     try:
-        text = repr(value)
+        text = repr(value).replace("\n", " ")  # an array takes several lines
     except Exception:  # an integer of thousands of digits, for one: Python makes no text of it
         text = f"<{type(value).__name__} that has no text>"
     if len(text) > 80:
@@ -39,15 +39,15 @@ def refuse(name: str, value: Any, expected: str) -> NoReturn:
 def unwrap(value: Any) -> Any:
     """A zero-dimensional numpy or torch scalar as a plain Python number; anything else as it is.
 
-    An array of one element is not a scalar: a column of shape (n, 1) would otherwise pass for n numbers. Nor are dates,
-    times and masked entries, though their ``item()`` may be a number: a count of nanoseconds, or 0.
+    An array of one element is not a scalar: a column of shape (n, 1) would otherwise pass for n numbers. Nor is a
+    masked entry, whose ``item()`` is 0. A date or a duration of numpy becomes its text: numpy calls it an integer.
     """
     if type(value) in (float, int, bool, Fraction, str) or not hasattr(value, "item"):
         return value
     if getattr(value, "ndim", None) != 0 or hasattr(value, "mask"):
         return value
     if getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M"):
-        return value
+        return str(value)
     try:
         return value.item()
     except (RuntimeError, TypeError, ValueError):  # a tensor without data, for one: the caller's check refuses it

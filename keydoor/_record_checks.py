@@ -34,7 +34,7 @@ CUT_REASON = "collector_limit"
 """The only stop reason that is a truncation; all others are true ends."""
 
 TOKEN_SUM_TOLERANCE = 1e-6
-"""Tolerance, relative and absolute, between a turn's log-probability and the sum over its tokens (engines add in float32)."""
+"""Relative and absolute tolerance between a turn's log-probability and its tokens' sum (engines add in float32)."""
 
 
 def _or_none(rule: Callable[[object], bool]) -> Callable[[object], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -23,19 +24,22 @@ def write_rollout_records(path: str | os.PathLike[str], records: Iterable[Mappin
     If anything fails, a file that was there before stays as it was and no temporary file is left.
 
     Args:
-        path: the file; a symbolic link stays one, and its target is replaced.
+        path: the file; a symbolic link stays one, and its target is replaced. What is no regular file, such as
+            ``/dev/null``, is not replaced but refused.
         records: the records; a generator is read once.
 
     Returns:
         The number of records written.
 
     Raises:
-        ValueError: a record with violations; the message has its index and the violations.
+        ValueError: a record with violations; the message has its index and the violations. Or no path, or no records.
         OSError: the file cannot be written.
     """
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
         raise ValueError(f"records is {show(records)}; expected a sequence of records")
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(_path(path)))
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(target))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     count = 0
     try:
@@ -54,7 +58,7 @@ def write_rollout_records(path: str | os.PathLike[str], records: Iterable[Mappin
             shutil.copymode(target, temporary)
         temporary.replace(target)
     except BaseException:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             temporary.unlink()
         raise
     return count
@@ -73,9 +77,10 @@ def read_rollout_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         OSError: the file cannot be read.
     """
     records = []
-    with Path(path).open("rb") as file:
+    file_name = _path(path)
+    with file_name.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            where = f"{os.fspath(path)}, line {number}"
+            where = f"{file_name}, line {number}"
             try:
                 record = json.loads(
                     line.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object_of_pairs
@@ -100,6 +105,13 @@ def rollout_schema() -> dict[str, Any]:
     text = resources.files("keydoor").joinpath("rollout.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    """The path as an object; a number would be taken for an open file, an empty text for the current folder."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str) or not os.fspath(path):
+        raise ValueError(f"path is {show(path)}; expected the name of a file, as text or as a Path")
+    return Path(path)
 
 
 def _told(heading: str, violations: list[str]) -> str:

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ from keydoor.rules import ACTIONS, COLOURS, RULE_SETS
 
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 _EVALUATED_TOGETHER = 256  # episodes in one batch of an evaluation: bounds its memory, changes no result
+_LARGEST_SETTING = 1e30  # torch's float32 overflows a little above
 
 
 @dataclass(frozen=True)
@@ -85,27 +87,26 @@ class TrainingConfig:
     """Rule set of the world."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            plain: Any
-            if name in ("hidden_size", "epochs", "task_horizon") or (name == "collector_limit" and value is not None):
-                plain = whole(value, name, least=1)
-            elif name in ("gamma", "gae_lambda"):
-                plain = float(unit_interval(value, name))
-            elif name in ("head_scale", "entropy_coefficient", "value_coefficient"):
-                plain = float(finite(value, name, "a finite number not below 0"))
-                if plain < 0:
-                    refuse(name, value, "a finite number not below 0")
-            elif name in ("learning_rate", "clip", "max_gradient_norm"):
-                plain = float(finite(value, name, "a finite number above 0"))
-                if plain <= 0:
-                    refuse(name, value, "a finite number above 0")
-            elif name in ("previous_action", "normalise_advantages"):
-                plain = flag(value, name)
-            elif name == "rules":
-                plain = one_of(value, name, RULE_SETS)
-            else:
-                continue
-            object.__setattr__(self, name, plain)  # scalars of numpy and torch, and fractions, as plain numbers
+        checks: dict[str, Callable[[Any, str], Any]] = {
+            **dict.fromkeys(("hidden_size", "epochs", "task_horizon"), partial(whole, least=1)),
+            **dict.fromkeys(("gamma", "gae_lambda"), lambda value, name: float(unit_interval(value, name))),
+            **dict.fromkeys(("head_scale", "entropy_coefficient", "value_coefficient"), partial(_measure, zero=True)),
+            **dict.fromkeys(("learning_rate", "clip", "max_gradient_norm"), partial(_measure, zero=False)),
+            **dict.fromkeys(("previous_action", "normalise_advantages"), flag),
+            "rules": partial(one_of, known=RULE_SETS),
+        }
+        if self.collector_limit is not None:
+            checks["collector_limit"] = checks["task_horizon"]
+        for name, check in checks.items():  # what is kept are plain numbers, also where numpy, torch or fractions came
+            object.__setattr__(self, name, check(getattr(self, name), name))
+
+
+def _measure(value: Any, name: str, *, zero: bool) -> float:
+    expected = f"a number {'not below' if zero else 'above'} 0, at most {_LARGEST_SETTING}"
+    number = float(finite(value, name, expected))
+    if not 0 <= number <= _LARGEST_SETTING or (number == 0 and not zero):
+        refuse(name, value, expected)
+    return number
 
 
 def collect_episode(
@@ -123,13 +124,14 @@ def collect_episode(
 
     Args:
         model: the policy; not changed.
-        env: the environment; it is reset, and after the call the episode in it is over.
+        env: the environment itself; of a wrapped one pass ``env.unwrapped``, since wrappers know neither ``target`` nor
+            ``gamma``. It is reset, and after the call the episode in it is over.
         reward_mode: ``"sparse"`` or ``"potential"``: which rewards ``selected_return`` adds up. The transitions carry
             both.
         greedy: take the most likely action instead of sampling; ties go to the lowest index. A greedy turn has
             behaviour log-probability 0 (it had probability 1), and :math:`\\log\\pi` is kept beside it as ``logprob``.
         target: forces the hidden colour; ``None`` leaves it to the environment.
-        policy_version: which weights these are, for the report.
+        policy_version: which weights these are, for the report; not blank.
         seed: seed of the sampled actions, a whole number; ``None`` takes one from the operating system.
         gamma: discount of the return and of the shaping term, in [0, 1]; ``None`` means ``model.gamma``, that is, the
             learner's.
@@ -151,9 +153,12 @@ def collect_episode(
         >>> len(transitions), report["target"], report["terminated"] == (bootstrap_value == 0.0)
         (1, 'red', True)
     """
+    _check_policy(model)
+    if not isinstance(env, KeyDoorAgentEnv):
+        refuse("env", env, "a KeyDoorAgentEnv (of a wrapped one, env.unwrapped)")
     one_of(reward_mode, "reward_mode", REWARD_MODES)
-    if not isinstance(policy_version, str) or not policy_version:
-        refuse("policy_version", policy_version, "a text that is not empty")
+    if not isinstance(policy_version, str) or not policy_version.strip():
+        refuse("policy_version", policy_version, "a text that is not blank")
     if seed is not None:
         seed = whole(seed, "seed", least=0)
     gamma = float(model.gamma if gamma is None else unit_interval(gamma, "gamma"))
@@ -172,6 +177,12 @@ def collect_episode(
         "selected_return": float(discounted_return(episode.rewards(reward_mode), gamma)),
     }
     return episode.transitions, episode.values[-1], report
+
+
+def _check_policy(model: Any) -> None:
+    """Experiments may wrap a network, so what counts is what :func:`play` asks of it."""
+    if not isinstance(model, torch.nn.Module) or not all(hasattr(model, x) for x in ("initial_state", "step", "gamma")):
+        refuse("model", model, "a RecurrentActorCritic, or a module with its initial_state, step and gamma")
 
 
 def evaluation_plan(episodes: int, seed: int) -> list[tuple[str, int]]:
@@ -224,8 +235,9 @@ def evaluate_policy(
         >>> evaluate_policy(RecurrentActorCritic(seed=0), episodes=10, seed=0, greedy=False)["success_rate"]
         0.0
     """
+    _check_policy(model)
     plan = evaluation_plan(episodes, seed)
-    flag(greedy, "greedy")
+    greedy = flag(greedy, "greedy")
     count = min(len(plan), _EVALUATED_TOGETHER)
     envs = [KeyDoorAgentEnv(task_horizon=task_horizon, rules=rules) for _ in range(count)]
     with one_thread():
@@ -309,6 +321,7 @@ def train_actor_critic(
         >>> [row["update"] for row in curve]
         [-1, 1, 2]
     """
+    seed = whole(seed, "seed", least=0, bits=63)
     one_of(reward_mode, "reward_mode", REWARD_MODES)
     updates = whole(updates, "updates", least=0)
     episodes_per_update = whole(episodes_per_update, "episodes_per_update", least=1)
@@ -319,24 +332,29 @@ def train_actor_critic(
     elif not isinstance(config, TrainingConfig):
         refuse("config", config, "a TrainingConfig")
 
-    model = RecurrentActorCritic(
-        seed=seed,
-        hidden_size=config.hidden_size,
-        head_scale=config.head_scale,
-        gamma=config.gamma,
-        previous_action=config.previous_action,
-    )
     world: dict[str, Any] = {"task_horizon": config.task_horizon, "rules": config.rules}
     plan = evaluation_plan(evaluation_episodes, seed)
     evaluation_envs = [KeyDoorAgentEnv(**world) for _ in range(min(len(plan), _EVALUATED_TOGETHER))]
     envs = [KeyDoorAgentEnv(**world, collector_limit=config.collector_limit) for _ in range(episodes_per_update)]
-    optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
     generator = random.Random(seed)
     curve: list[dict[str, Any]] = []
     figures: dict[str, float | None] = dict.fromkeys(
         ("training_success_rate", "training_return", "policy_loss", "value_loss", "entropy")
     )
-    with one_thread(), torch.enable_grad(), _progress(updates, f"{reward_mode}, seed {seed}") as advance:
+    with (
+        one_thread(),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        _progress(updates, f"{reward_mode}, seed {seed}") as advance,
+    ):
+        model = RecurrentActorCritic(
+            seed=seed,
+            hidden_size=config.hidden_size,
+            head_scale=config.head_scale,
+            gamma=config.gamma,
+            previous_action=config.previous_action,
+        )
+        optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
         curve.append({"update": -1, **_evaluate(model, evaluation_envs, plan, True), **figures})
         for update in range(updates):
             first = [env.reset(target=draw_target(generator))[0] for env in envs]
@@ -422,7 +440,9 @@ def _learn(
 @contextmanager
 def _progress(total: int, label: str) -> Iterator[Callable[[], object]]:
     """A progress bar where a person is watching a terminal; elsewhere, in a notebook's cell for one, nothing."""
-    if total == 0 or not sys.stderr.isatty() or "ipykernel" in sys.modules:
+    # Without a console there is no stderr, or a closed one.
+    watched = sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+    if total == 0 or not watched or "ipykernel" in sys.modules:
         yield lambda: None
         return
     from tqdm import tqdm

@@ -192,7 +192,7 @@ def _masses(string_probabilities: Mapping[str, Number], parser: Parser, action: 
     if action is None:
         refuse("action", action, "an action (None is what a parser says of an invalid string)")
     try:
-        comparable = hash(action) is not None and bool(action == action)  # noqa: PLR0124  (NaN is not)
+        comparable = hash(action) is not None and bool(action == action)
     except Exception:  # arrays cannot be hashed; tensors of several numbers, and missing values, not compared
         comparable = False
     if not comparable:

@@ -110,17 +110,20 @@ class Leaky(RecurrentActorCritic):
         return torch.zeros(len(clue), len(ACTIONS)), state[0, :, 0], state
 
 
-class Script:
+class Script(KeyDoorAgentEnv):
     """An environment that shows what it is told to, and ends or is cut after the last observation."""
 
-    def __init__(self, *shown: str, cut: bool) -> None:
-        self.shown, self.cut, self.target = shown, cut, "red"
+    target = "red"
 
-    def reset(self, *, target: str | None = None) -> tuple[str, dict[str, Any]]:
+    def __init__(self, *shown: str, cut: bool) -> None:
+        super().__init__()
+        self.shown, self.cut = shown, cut
+
+    def reset(self, **_: Any) -> tuple[str, dict[str, Any]]:
         self.turn = 0
         return self.shown[0], {}
 
-    def step(self, action: str, *, gamma: float) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str, **_: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.turn += 1
         over = self.turn == len(self.shown) - 1
         info = dict.fromkeys(("base_reward", "shaped_reward", "potential_before", "potential_after"), 0.0)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from docutils import nodes
+from jupyter_cache import get_cache
+from myst_nb.core.read import read_myst_markdown_notebook
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -209,12 +211,27 @@ def page_context(app: Sphinx, pagename: str, templatename: str, context: dict[st
         for code, name in LANGUAGES.items()
         if code in app.config.book_languages
     ]
-    executed = Path(app.outdir).parent / "jupyter_execute" / f"{pagename}.ipynb"
-    if doctree is not None and executed.is_file() and app.builder.format == "html":
-        target = Path(app.outdir, "_sources", f"{pagename}.ipynb")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(executed, target)
+    if doctree is not None and app.builder.format == "html" and write_notebook(app, pagename):
         context["ipynb_source"] = f"{pagename}.ipynb"
+
+
+def write_notebook(app: Sphinx, pagename: str) -> bool:
+    """Put the executed notebook of a page beside its source, for download; false if the page was not executed.
+
+    The notebook that myst-nb leaves behind is the one without outputs where they came from the cache.
+    """
+    source = Path(app.env.doc2path(pagename))
+    notebook = read_myst_markdown_notebook(source.read_text("utf8"), path=source)
+    try:
+        _, executed = get_cache(app.env.mystnb_config.execution_cache_path).merge_match_into_notebook(notebook)
+    except KeyError:
+        return False
+    target = Path(app.outdir, "_sources", f"{pagename}.ipynb")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for number, cell in enumerate(executed.cells):
+        cell["id"] = f"cell-{number}"  # else a random one, and no two builds were equal
+    nbformat.write(executed, target)
+    return True
 
 
 def drop_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

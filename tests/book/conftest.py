@@ -23,7 +23,9 @@ def copy_mini(target: Path) -> Book:
     for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, target)
     for name in ("_ext", "_static", "_templates", "locale", "vendor", "figures.mplstyle"):
-        (target / "book" / name).symlink_to(ROOT / "book" / name)
+        source = ROOT / "book" / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, target / "book" / name)
     return Book(target, target / "_build")
 
 
