@@ -7,6 +7,7 @@ site together in ``_build/html``. The last good site stays in place until a new 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import shutil
@@ -43,7 +44,7 @@ if only:
     ]
 status = build_sphinx(
     source, output, path_config=config, noconfig=True, confoverrides=overrides, quiet=True,
-    warningiserror=strict == "strict", keep_going=True, freshenv=strict == "strict",
+    warningiserror=strict == "strict", keep_going=True, freshenv=False, force_all=strict == "strict",
 )
 sys.exit(0 if status == 0 else 1)
 """
@@ -90,7 +91,7 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
     for language in languages:
         output = book.output / ("one" if only else "render") / language / "html"
         if not only:
-            shutil.rmtree(output.parent, ignore_errors=True)
+            restore(book, language)
         arguments = [
             str(book.source / language),
             str(output),
@@ -118,7 +119,48 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
             lines = [f"rendering {language} ended with status {process.returncode} and no message"]
         if process.returncode or only:
             messages += lines
+    if not messages and not only:
+        for language in languages:
+            remember(book, language)
     return messages
+
+
+def render_key(book: Book) -> str:
+    """A hash of all that the rendering depends on besides the text of the pages."""
+    digest = hashlib.sha256(f"{execute.cache_key(book)} {book.root} {version(book)}".encode())
+    folders = ("_ext", "_templates", "locale")
+    files = [path for name in folders for path in sorted((book.source / name).rglob("*")) if path.suffix != ".mo"]
+    files += [book.root / "_config.yml", book.root / "_toc.yml", Path(__file__)]
+    files += [path for suffix in ("*.bib", "*.csv") for path in sorted(book.source.glob(suffix))]
+    for path in files:
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(path.read_bytes())
+    digest.update(" ".join(map(book.shown, book.all_pages())).encode())
+    return digest.hexdigest()
+
+
+def restore(book: Book, language: str) -> None:
+    """Begin a rendering with the parsed pages of the last good one, if only texts of pages have changed since.
+
+    Sphinx then parses the changed pages alone. All pages are resolved and written anew all the same, so that a
+    reference to something that has gone is found wherever it stands. Parsed pages of a build with a fault are never
+    used: their warnings would not come again.
+    """
+    work, good = (book.output / name / language for name in ("render", "good"))
+    shutil.rmtree(work, ignore_errors=True)
+    key = good / "key"
+    if key.is_file() and key.read_text("utf8") == render_key(book):
+        for name in (".doctrees", "jupyter_execute"):
+            shutil.copytree(good / name, work / name)
+
+
+def remember(book: Book, language: str) -> None:
+    """Keep the parsed pages of a good rendering for :func:`restore`."""
+    work, good = (book.output / name / language for name in ("render", "good"))
+    shutil.rmtree(good, ignore_errors=True)
+    for name in (".doctrees", "jupyter_execute"):
+        shutil.copytree(work / name, good / name)
+    (good / "key").write_text(render_key(book), "utf8")
 
 
 def _readable(book: Book, line: str) -> str:

@@ -38,7 +38,7 @@ def write_rollout_records(path: str | os.PathLike[str], records: Iterable[Mappin
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
         raise ValueError(f"records is {show(records)}; expected a sequence of records")
     target = Path(os.path.realpath(_path(path)))
-    if target.exists() and not target.is_file():
+    if os.path.lexists(target) and not target.is_file():  # links that go round in a circle exist, but are no file
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(target))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     count = 0
@@ -109,7 +109,8 @@ def rollout_schema() -> dict[str, Any]:
 
 def _path(path: str | os.PathLike[str]) -> Path:
     """The path as an object; a number would be taken for an open file, an empty text for the current folder."""
-    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str) or not os.fspath(path):
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str) or not name or "\0" in name:
         raise ValueError(f"path is {show(path)}; expected the name of a file, as text or as a Path")
     return Path(path)
 

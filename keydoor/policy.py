@@ -92,7 +92,7 @@ class RecurrentActorCritic(nn.Module):
 
     def initial_state(self, batch: int = 1) -> Tensor:
         """The hidden state before the first turn of ``batch`` episodes: zeros of shape ``(1, batch, hidden_size)``."""
-        return self.value_head.weight.new_zeros(1, whole(batch, "batch", least=1), self.hidden_size)
+        return self.value_head.weight.new_zeros(1, whole(batch, "batch", least=1, bits=31), self.hidden_size)
 
     def forward(
         self, observations: Tensor, previous_actions: Tensor, state: Tensor | None = None
@@ -125,10 +125,13 @@ class RecurrentActorCritic(nn.Module):
         _integers(previous_actions, "previous_actions")
         if observations.dim() != 2 or observations.shape != previous_actions.shape or observations.shape[1] == 0:
             shapes = (tuple(observations.shape), tuple(previous_actions.shape))
-            refuse("shapes of observations and previous_actions", shapes, "equal shapes (batch, turns)")
+            refuse(
+                "shapes of observations and previous_actions", shapes, "equal shapes (batch, turns), turns at least 1"
+            )
         dtype, shape = self.value_head.weight.dtype, (1, len(observations), self.hidden_size)
         if state is not None and not (isinstance(state, Tensor) and state.shape == shape and state.dtype == dtype):
-            refuse("state", state, f"None, or a tensor of {dtype} and shape {shape}")
+            found = (state.dtype, tuple(state.shape)) if isinstance(state, Tensor) else state
+            refuse("state", found, f"None, or a tensor of {dtype} and shape {shape}")
         if not self.previous_action:
             previous_actions = torch.full_like(previous_actions, NO_ACTION)
         seen = _one_hot(observations, "observations", self._observation_codes)

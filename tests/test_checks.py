@@ -11,6 +11,7 @@ import pytest
 from keydoor import _checks
 
 np = pytest.importorskip("numpy")
+pd = pytest.importorskip("pandas")
 torch = pytest.importorskip("torch")
 
 BIGGEST = 1.7976931348623157e308  # the largest float
@@ -57,11 +58,74 @@ def test_long_double_becomes_a_float():
     assert type(_checks.real(np.longdouble("0.5"), "x")) is float
 
 
-@pytest.mark.parametrize("column", [np.ones((3, 1)), torch.ones(3, 1)])
-def test_a_column_of_shape_n_by_1_is_not_n_numbers(column):
-    """Each row has one element and an ``item()``; taking it would hide a wrong shape."""
-    with pytest.raises(ValueError, match=r"column\[0\]"):
+@pytest.mark.parametrize("column", [np.ones((3, 1)), torch.ones(3, 1), np.ones((0, 3)), pd.DataFrame({0: [5.0, 6.0]})])
+def test_a_table_is_not_a_sequence_of_numbers(column):
+    """Each row of (n, 1) has an ``item()``; no rows would be the empty sequence; a DataFrame iterates over its names.
+
+    The column named 0 of the last one once passed for the one number 0.
+    """
+    with pytest.raises(ValueError, match=r"column is .*; expected a sequence, of one dimension"):
         _checks.finite_sequence(column, "column")
+    with pytest.raises(ValueError, match=r"column\[0\]"):  # the same rows in a list
+        _checks.finite_sequence([np.ones((1, 1))], "column")
+
+
+@pytest.mark.parametrize(
+    "value", [np.timedelta64(5, "ns"), np.timedelta64(5, "s"), np.datetime64(5, "ns"), np.ma.masked], ids=repr
+)
+def test_durations_dates_and_masked_entries_are_no_numbers(value):
+    """To numpy a ``timedelta64`` is an integer, its ``item()`` a count of nanoseconds; that of a masked entry is 0."""
+    assert isinstance(value, np.signedinteger) or value.item() is not None  # the foils
+    for check in (_checks.real, _checks.finite, _checks.unit_interval, _checks.flag):
+        with pytest.raises(ValueError, match=r"^x is "):
+            check(value, "x")
+    with pytest.raises(ValueError, match=r"^x is .*; expected an integer not below 0$"):
+        _checks.whole(value, "x", least=0)
+    with pytest.raises(ValueError, match=r"^x\[1\] is "):
+        _checks.finite_sequence(np.ma.array([1.0, 2.0], mask=[0, 1]), "x")
+
+
+class Silent:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("value", [10**5000, Fraction(10**5000, 3), Silent(), [Silent()]], ids=["int", "F", "o", "l"])
+def test_a_value_that_has_no_text_is_refused_all_the_same(value):
+    """Python makes no text of an integer of more than 4300 digits, and its message named neither argument nor rule."""
+    with pytest.raises((ValueError, RuntimeError)):
+        repr(value)  # the foil
+    with pytest.raises(ValueError, match=r"^x is <.* that has no text>; expected a finite number$"):
+        _checks.finite(value, "x")
+
+
+def test_an_array_is_told_on_one_line():
+    with pytest.raises(ValueError, match=r"^x is ") as caught:
+        _checks.finite(np.ones((2, 2)), "x")
+    assert "\n" in repr(np.ones((2, 2)))
+    assert "\n" not in str(caught.value)
+
+
+def test_whole_numbers_below_a_power_of_two():
+    assert _checks.whole(2**63 - 1, "x", least=0, bits=63) == 2**63 - 1
+    with pytest.raises(ValueError, match=r"^x is 9223372036854775808; expected an .* not below 0 and below 2\*\*63$"):
+        _checks.whole(2**63, "x", least=0, bits=63)
+
+
+def test_words():
+    assert type(_checks.one_of(np.str_("a"), "x", ("a", "b"))) is str
+    for bad in ("A", "", None, ["a"], np.array("a"), 10**5000):
+        with pytest.raises(ValueError, match=r"^x is .*; expected one of a, b$"):
+            _checks.one_of(bad, "x", ("a", "b"))
+
+
+def test_arithmetic_beyond_a_float_is_told_as_a_value_error():
+    """A large integer is exact by itself; where it meets a float, Python raises an OverflowError."""
+    with pytest.raises(OverflowError):
+        0.5 + 10**400
+    with pytest.raises(ValueError, match=r"^the sum is too large; expected a result within the range of a float"):  # noqa: SIM117
+        with _checks.float_range("the sum"):
+            0.5 + 10**400
 
 
 def test_infinities_pass_real_and_nan_does_not():

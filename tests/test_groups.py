@@ -249,6 +249,29 @@ def test_an_empty_group():
 def test_a_deviation_beyond_the_largest_float():
     rewards = [-1.7e308, 1.7e308, 1.7e308]
     assert group_advantages(rewards) == group_advantages([0, 1, 1])
-    for kwargs in ({"scale": False}, {"epsilon": 1e-4}):
-        with pytest.raises(ValueError, match="within the range of a float"):
-            group_advantages(rewards, **kwargs)
+    with pytest.raises(ValueError, match="within the range of a float"):
+        group_advantages(rewards, scale=False)
+
+
+def test_the_denominator_neither_overflows_nor_vanishes():
+    """Two rewards, ddof 1: the deviation is √2 times d, beyond a float for the largest d; the advantages are ±1/√2.
+
+    The foil is the denominator in floats, which is infinite and gave advantages of 0.
+    """
+    biggest = 1.7976931348623157e308
+    assert biggest * math.sqrt(2) == math.inf
+    for epsilon in (0.0, 1e-4):
+        assert group_advantages([-biggest, biggest], ddof=1, epsilon=epsilon) == pytest.approx(
+            [-math.sqrt(0.5), math.sqrt(0.5)], rel=1e-15
+        )
+    # d is half of the smallest float, and so no float: the advantage is d / (d + epsilon).
+    assert group_advantages([0, 5e-324]) == [-1.0, 1.0]
+    assert group_advantages([0, 5e-324], epsilon=5e-324) == pytest.approx([-1 / 3, 1 / 3], rel=1e-15)
+
+
+@pytest.mark.parametrize("size", [2**63, 10**400])
+def test_a_size_beyond_all_groups(size):
+    for p in (0.5, F(1, 2)):
+        with pytest.raises(ValueError, match=r"group_size is .*; expected an integer not below 1 and below 2\*\*63"):
+            informative_group_probability(p, size)
+    assert informative_group_probability(0.5, 2**63 - 1) == 1.0

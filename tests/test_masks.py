@@ -123,3 +123,10 @@ def test_rows_of_a_table_and_counts_of_numpy():
     assert trajectory_mask_report(table.itertuples(index=False)) == expected
     assert trajectory_mask_report([[role, np.int64(count)] for role, count in LAB]) == expected
     assert type(trajectory_mask_report([("assistant", np.int64(3))]).policy_tokens) is int
+
+
+def test_a_count_beyond_all_transcripts():
+    """The quotient of two such counts may be no float."""
+    assert trajectory_mask_report([("user", 2**63 - 1), ("assistant", 1)]).dilution_factor == 2.0**63
+    with pytest.raises(ValueError, match=r"^token count of segments\[0\] is .*; expected .* below 2\*\*63"):
+        trajectory_mask_report([("user", 10**400), ("assistant", 1)])

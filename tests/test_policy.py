@@ -229,3 +229,40 @@ def test_bad_inputs_are_refused() -> None:
     for bad in (-1, NO_ACTION + 1):
         with pytest.raises(ValueError, match="previous_actions holds what is no index below 7"):
             model(observations, torch.full_like(previous, bad))
+
+
+INDICES = torch.zeros(1, 1, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (([[0]], INDICES), r"observations is \[\[0\]\]; expected a tensor of integers"),
+        ((INDICES.float(), INDICES), r"observations is tensor\(\[\[0\.\]\]\); expected a tensor of integers"),
+        ((INDICES, INDICES.bool()), "previous_actions is .*; expected a tensor of integers"),
+        ((INDICES[:, :0], INDICES[:, :0]), "equal shapes .* turns at least 1"),
+        ((INDICES, INDICES, torch.zeros(1, 2, 32)), r"state is \(torch.float32, \(1, 2, 32\)\); expected None, or a"),
+        ((INDICES, INDICES, torch.zeros(1, 32)), "state is "),
+        ((INDICES, INDICES, torch.zeros(1, 1, 32).double()), r"state is \(torch.float64, "),
+        ((INDICES, INDICES, 5), "state is 5; expected None, or a tensor"),
+    ],
+)
+def test_inputs_of_another_kind_are_named(inputs: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=f"{message}"):
+        RecurrentActorCritic(seed=0)(*inputs)
+
+
+def test_inputs_of_one_turn_are_named() -> None:
+    model = RecurrentActorCritic(seed=0)
+    with pytest.raises(ValueError, match=r"^observations is 0; expected a tensor"):
+        model.step(0, INDICES[0], model.initial_state())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^previous_actions is 6; expected a tensor"):
+        model.step(INDICES[0], 6, model.initial_state())  # type: ignore[arg-type]
+
+
+def test_sizes_beyond_all_tensors() -> None:
+    for size in (0, True, 1.0, 2**31, 10**400):
+        with pytest.raises(ValueError, match=r"^batch is "):
+            RecurrentActorCritic(seed=0).initial_state(size)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^hidden_size is "):
+            RecurrentActorCritic(hidden_size=size)  # type: ignore[arg-type]

@@ -46,3 +46,16 @@ def test_profiles_cannot_be_changed() -> None:
         PROFILES["smoke"].updates = 1  # type: ignore[misc]
     with pytest.raises(TypeError):
         PROFILES["mine"] = PROFILES["smoke"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("value", [None, 1, b"full", ["full"]])
+def test_a_value_that_is_no_text_is_named(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^RL_LLM_PROFILE must be .*; it is") as caught:
+        current_profile({"RL_LLM_PROFILE": value})  # type: ignore[dict-item]
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("environ", ["full", 1, ["RL_LLM_PROFILE"]])
+def test_an_environment_that_is_no_mapping(environ: object) -> None:
+    with pytest.raises(ValueError, match=r"^environ is .*; expected a mapping"):
+        current_profile(environ)  # type: ignore[arg-type]

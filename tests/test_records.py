@@ -1180,3 +1180,73 @@ def test_reading_refuses_other_encodings(tmp_path):
     path.write_bytes(STORED.encode("cp1251"))
     with pytest.raises(ValueError, match=r"line 1: not a JSON record: 'utf-8' codec"):
         read_rollout_records(path)
+
+
+# --- what is no file, no list of ids, no number ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [None, 5, True, b"a.jsonl", "", [], "a\0b"], ids=repr)
+def test_what_is_no_path_is_refused(path, tmp_path, monkeypatch):
+    """A number would be an open file, an empty text the folder."""
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: write_rollout_records(path, [build()]), lambda: read_rollout_records(path)):
+        with pytest.raises(ValueError, match=r"^path is .*; expected the name of a file"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    """Where root writes, the rename would put a regular file in the place of ``/dev/null``."""
+    pipe, folder, circle, link = (tmp_path / name for name in ("pipe", "folder", "circle", "link"))
+    os.mkfifo(pipe)
+    folder.mkdir()
+    circle.symlink_to(circle)
+    link.symlink_to(pipe)
+    before = sorted(tmp_path.iterdir())
+    for path in (pipe, folder, circle, link):
+        with pytest.raises(OSError, match="not a regular file"):
+            write_rollout_records(path, [build()])
+    assert sorted(tmp_path.iterdir()) == before
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert circle.is_symlink()
+
+
+def test_the_first_error_is_told_when_the_temporary_file_cannot_be_removed(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    def stuck(*_, **__):
+        raise PermissionError("stuck")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(Path, "unlink", stuck)
+    with pytest.raises(OSError, match="disk full"):
+        write_rollout_records(tmp_path / "a.jsonl", [build()])
+
+
+@pytest.mark.parametrize("bad", [[[1, 2]], [1, -1], [1.0], [True], ["1"], [None]], ids=repr)
+def test_ids_are_integers_and_no_batch(bad):
+    """Trainers keep ids as (1, n): comparing the rows would compare nothing, or raise about an ambiguous truth."""
+    with pytest.raises(ValueError, match=r"^previous_ids\[\d\] is .*; expected an integer not below 0"):
+        prefix_mismatch(bad, [1, 2])
+    with pytest.raises(ValueError, match=r"^prompt_ids\[\d\] is .*; expected an integer not below 0"):
+        prefix_mismatch([1, 2], bad)
+
+
+def test_staleness_of_counts_beyond_all_trainers():
+    for spans, version in (([(0, 1)], 10**400), ([(0, 10**400)], 1)):
+        with pytest.raises(ValueError, match=r"below 2\*\*63"):
+            staleness(spans, version)
+
+
+def test_an_integer_that_a_float_would_round_is_kept(tmp_path):
+    """2**53 + 1 lies between two floats."""
+    reward = 2**53 + 1
+    assert float(reward) != reward
+    record = build(play(base_reward=reward, shaped_reward=3))
+    assert validate_rollout_record(record) == []
+    assert record["base_rewards"][-1] == reward
+    assert type(record["shaped_rewards"][-1]) is float
+    write_rollout_records(tmp_path / "a.jsonl", [record])
+    assert read_rollout_records(tmp_path / "a.jsonl") == [record]

@@ -18,6 +18,7 @@ from keydoor.returns import (
     collector_target,
     discounted_return,
     discounted_td_sum,
+    gae_advantages,
     semi_markov_return,
     td_residuals,
 )
@@ -392,3 +393,40 @@ def test_a5_a_limit_of_the_task_and_a_limit_of_the_collector():
     assert monte_carlo == F(187, 100)
     assert sum(targets) / 3 == aliased  # the fixed point of TD(0)
     assert not {monte_carlo, aliased} & {F(271, 100), F(19, 10), one, F(10)}
+
+
+BIG = 10**308  # a third of it more does not fit into a float
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: discounted_return([0.5, BIG, BIG], 1),
+        lambda: discounted_return([0.5, F(BIG), F(BIG)], F(1)),
+        lambda: discounted_td_sum([0.5, BIG, BIG], 1),
+        lambda: semi_markov_return([0.5, BIG, BIG], [1, 1, 1], 1),
+        lambda: td_residuals([BIG], [0.5, BIG], 1, [False]),
+        lambda: gae_advantages([1e308] * 3, [0.0] * 4, 1, 1, terminated=True),
+        lambda: gae_advantages([BIG, BIG, 0.5], [0, 0, 0, 0], 1, 1, terminated=True),
+    ],
+)
+def test_a_sum_beyond_a_float_is_a_value_error(call):
+    """Floats become infinite; integers grow on, and raise ``OverflowError`` where they meet a float."""
+    with pytest.raises(OverflowError):
+        0.5 + (BIG + BIG)
+    with pytest.raises(ValueError, match="expected a result within the range of a float"):
+        call()
+
+
+@pytest.mark.parametrize("gamma", [None, "0.9", math.nan, 1.5, True, 10**400, [0.9], 1j], ids=repr)
+def test_the_discount_of_the_advantages_is_checked(gamma):
+    with pytest.raises(ValueError, match=r"^gamma is .*; expected a number in \[0, 1\]"):
+        gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], gamma, 0.5, terminated=True)
+
+
+@pytest.mark.parametrize("scalar", [np.float32, np.float64, np.array, torch.tensor, lambda x: torch.tensor([x])[0]])
+def test_advantages_are_plain_numbers_whatever_the_discount_is(scalar):
+    """Half is exact in all of them, so that the values are equal; a tensor would have carried a gradient on."""
+    result = gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], scalar(0.5), scalar(1.0), terminated=False)
+    assert result == [0.1875, 0.875]
+    assert [type(advantage) for advantage in result] == [float, float]

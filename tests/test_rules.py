@@ -406,3 +406,28 @@ def test_with_memory_the_optimum_is_one(name):
         assert [o.base_reward for o in outcomes] == [0.0, 0.0, 0.0, 1.0]
         assert not any(o.invalid for o in outcomes)
         assert not any(play(rules, target, a)[-1].base_reward for a in product(ACTIONS, repeat=3))
+
+
+@pytest.mark.parametrize(
+    "name", [["standard"], {}, {"standard"}, 10**5000, None, b"standard"], ids=lambda x: str(type(x))
+)
+def test_a_name_that_is_no_text_is_refused(name):
+    """A cache asks for a hash before the check is reached."""
+    with pytest.raises(ValueError, match=r"^rules is .*; expected one of standard, soft, quiet$"):
+        get_rules(name)
+
+
+def test_one_object_however_the_name_is_given():
+    """A cache tells the three calls apart."""
+    assert get_rules() is get_rules("standard") is get_rules(name="standard")
+    assert len({get_rules(), get_rules("standard"), get_rules("soft")}) == 2
+
+
+@pytest.mark.parametrize(
+    "state", [None, 0, "red", ("red", True, "red", None, "room"), State("green", True, None, None, "room")]
+)
+def test_the_potential_of_what_is_no_state(state):
+    with pytest.raises(ValueError, match=r"^state is .*; expected a State whose target is red or blue"):
+        potential(state)
+    with pytest.raises(ValueError, match=r"^state is "):  # nothing opened is not the target opened
+        potential(State(None, True, None, None, "room"))

@@ -145,3 +145,11 @@ class TestRefusals:
     def test_overflow(self, function):
         with pytest.raises(ValueError, match="within the range of a float"):
             function([1.5e308], [-1.5e308, 0.0], 0.9)
+
+
+def test_a_result_beyond_a_float_is_a_value_error():
+    """An integer reward and an integer potential of 1e308 each: their sum meets a float potential."""
+    big = 10**308
+    for function in (potential_shaping, shaped_return_identity):
+        with pytest.raises(ValueError, match=r"^shaped reward 0 is too large; expected a result within the range"):
+            function([big], [0.5, big], 1)

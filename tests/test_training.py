@@ -12,6 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -21,7 +22,7 @@ from torch import Tensor
 
 import keydoor.training as training_module
 from keydoor._play import Episode, _sample, play
-from keydoor.env import KeyDoorAgentEnv
+from keydoor.env import ENV_ID, KeyDoorAgentEnv
 from keydoor.policy import NO_ACTION, RecurrentActorCritic
 from keydoor.records import Transition, rollout_contract_from_transitions, validate_rollout_record
 from keydoor.returns import collector_target, discounted_return, gae_advantages, td_residuals
@@ -920,6 +921,8 @@ def test_progress_on_a_terminal_only(tty: bool, kernel: bool, shown: bool, monke
     [
         ("seed", -1),
         ("seed", 2**63),
+        ("seed", np.uint64(2**63)),
+        ("seed", np.True_),
         ("seed", None),
         ("reward_mode", "shaped"),
         ("reward_mode", None),
@@ -955,6 +958,8 @@ def test_bad_arguments_of_the_training(name: str, value: Any) -> None:
         ("learning_rate", 0.0),
         ("clip", 0.0),
         ("max_gradient_norm", 0.0),
+        ("clip", 1e39),  # no float32
+        ("entropy_coefficient", 10**400),
         ("normalise_advantages", 1),
         ("previous_action", "yes"),
         ("rules", "hard"),
@@ -972,6 +977,7 @@ def test_bad_settings(name: str, value: Any) -> None:
         ("greedy", 1),
         ("target", "green"),
         ("policy_version", ""),
+        ("policy_version", " \n"),
         ("policy_version", 3),
         ("seed", -1),
         ("seed", 0.5),
@@ -1003,3 +1009,69 @@ def test_a_diverged_network_is_an_error(part: str) -> None:
     for greedy in (True, False):
         with pytest.raises(ValueError, match="is nan; expected a finite number: the network has diverged"):
             collect_episode(model, KeyDoorAgentEnv(), reward_mode="sparse", greedy=greedy)
+
+
+def test_scalars_of_other_libraries_train_the_same_run() -> None:
+    """A seed of numpy is what ``for seed in np.arange(5)`` gives; ``random.Random`` refuses it."""
+    with pytest.raises(TypeError):
+        random.Random(np.int64(11))  # the foil
+    half = {"gamma": 0.5, "gae_lambda": 0.5, "clip": 0.25}
+    model, curve = train_actor_critic(seed=11, **TINY, config=TrainingConfig(**half, hidden_size=8))
+    for scalar in (np.float32, Fraction, lambda x: torch.tensor(x, requires_grad=True)):
+        config = TrainingConfig(**{name: scalar(x) for name, x in half.items()}, hidden_size=np.int64(8))
+        assert config == TrainingConfig(**half, hidden_size=8)
+        assert {type(value) for value in vars(config).values()} <= {float, int, bool, str, type(None)}
+        again, same = train_actor_critic(seed=np.int64(11), **TINY, config=config)
+        assert equal_weights(model, again)
+        assert curve == same
+
+
+def test_training_inside_of_inference_mode() -> None:
+    expected = train_actor_critic(seed=11, **TINY)
+    with torch.inference_mode():
+        model, curve = train_actor_critic(seed=11, **TINY)
+        assert torch.is_inference_mode_enabled()
+    assert curve == expected[1]
+    assert equal_weights(model, expected[0])
+
+
+def test_without_a_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There ``sys.stderr`` is ``None``, or was closed."""
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stderr", stream)
+        train_actor_critic(seed=11, **TINY)
+
+
+@pytest.mark.parametrize("env", [None, KeyDoorAgentEnv, gymnasium.make(ENV_ID), gymnasium.make("CartPole-v1")])
+def test_environments_of_another_kind(env: Any) -> None:
+    """Wrappers know neither ``reset(target=)`` nor ``step(gamma=)``; the message says what to pass instead."""
+    with pytest.raises(ValueError, match=r"^env is .*; expected a KeyDoorAgentEnv \(of a wrapped one, env.unwrapped\)"):
+        collect_episode(Always(None), env, reward_mode="sparse")
+
+
+def test_the_unwrapped_environment() -> None:
+    env: Any = gymnasium.make(ENV_ID).unwrapped
+    assert collect_episode(Always("finish"), env, reward_mode="sparse")[2]["stop_reason"] == "wrong_finish"
+
+
+@pytest.mark.parametrize("model", [None, RecurrentActorCritic, torch.nn.Linear(2, 2)])
+def test_models_of_another_kind(model: Any) -> None:
+    with pytest.raises(ValueError, match=r"^model is .*; expected a RecurrentActorCritic"):
+        collect_episode(model, KeyDoorAgentEnv(), reward_mode="sparse")
+    with pytest.raises(ValueError, match=r"^model is .*; expected a RecurrentActorCritic"):
+        evaluate_policy(model, episodes=2, seed=0)
+
+
+def test_a_refused_rollout_leaves_the_environment_alone() -> None:
+    env = KeyDoorAgentEnv(seed=3)
+    env.reset()
+    env.step("inspect")
+    for bad in ({"reward_mode": "spars"}, {"greedy": 1}, {"seed": -1}, {"gamma": 2}, {"target": "g"}):
+        with pytest.raises(ValueError, match=" is "):
+            collect_episode(Always(None), env, **{"reward_mode": "sparse", **bad})
+    assert env.step("pickup_red")[-1]["turn"] == 2, "the episode that was running goes on"
+    twin = KeyDoorAgentEnv(seed=3)
+    targets = [(e.reset(), e.target)[1] for e in (env,) for _ in range(20)]
+    assert targets == [(twin.reset(), twin.target)[1] for _ in range(21)][1:], "nothing was drawn"

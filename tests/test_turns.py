@@ -285,7 +285,7 @@ def test_arrays_tensors_and_columns():
     for array in (np.array, torch.tensor, pd.Series):
         assert turn_probability_ratio(array(CURRENT), array(BEHAVIOUR)) == pytest.approx(1.161834, rel=1e-6)
         assert macro_action_logprob(array(BEHAVIOUR)) == pytest.approx(-1.0, rel=1e-6)
-    with pytest.raises(ValueError, match=r"current\[0\]"):  # a batch is not a turn
+    with pytest.raises(ValueError, match=r"current is .*; expected a sequence, of one dimension"):  # a batch is no turn
         turn_probability_ratio(torch.zeros(2, 3), torch.zeros(2, 3))
 
 
@@ -573,3 +573,22 @@ def test_json_values_against_a_list_of_all_legal_calls(value):
     else:
         with pytest.raises(ValueError, match=r"^action is "):
             parse_action(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [np.array([0, 1]), torch.tensor([0, 1]), pd.Series(["inspect"]), pd.NA, math.nan, ["inspect"], {"name": "inspect"}],
+    ids=lambda action: type(action).__name__,
+)
+def test_an_action_can_be_looked_for_only_if_it_can_be_compared(action):
+    """Arrays, tensors and missing values answer ``==`` with no truth; NaN would be found in no table, in silence."""
+    for function in (semantic_action_probability, semantic_action_bounds):
+        with pytest.raises(ValueError, match=r"^action is .*; expected one action"):
+            function({"inspect": 0.5}, parse_action, action)
+    assert semantic_action_probability({"x": 0.5}, {"x": 0}, torch.tensor(0)) == 0.5
+
+
+def test_a_long_string_does_not_fill_the_message():
+    with pytest.raises(ValueError, match=r"^string_probabilities") as caught:
+        semantic_action_probability({"x" * 10_000: 2.0}, parse_action, "inspect")
+    assert len(str(caught.value)) < 200
