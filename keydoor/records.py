@@ -8,7 +8,8 @@ The work is divided: the *builder* copies what it is given and judges nothing, s
 looked at; the *validator* judges and never raises; the *writer* and the *reader* refuse what the validator finds
 fault with. So a file never holds a broken record, and a broken record never costs the evidence.
 
-Potentials stay out of the record. They read the hidden state, and a record is what others train from.
+Potentials stay out of the record: they read the hidden state, and a record is what others train from. Mind that shaped
+rewards are privileged too, since :math:`\\Phi_{t+1} = (r'_t - r_t + \\Phi_t)/\\gamma` gives the potentials back.
 """
 
 from __future__ import annotations

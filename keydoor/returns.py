@@ -195,7 +195,7 @@ def discounted_td_sum(deltas: Iterable[Number], gamma: Number) -> Number:
         ValueError: a residual is not a finite number, or ``gamma`` lies outside [0, 1].
 
     Source:
-        Sutton (1988); Schulman et al. (2015), *High-Dimensional Continuous Control Using Generalized Advantage
+        Sutton (1988); Schulman et al. (2016), *High-Dimensional Continuous Control Using Generalized Advantage
         Estimation*, where this sum is the advantage estimate at :math:`\lambda = 1`.
 
     Example:
@@ -220,7 +220,8 @@ def gae_advantages(
         rewards: :math:`r_0, \\dots, r_{T-1}`.
         values: :math:`V_0, \\dots, V_T`; the last one is not looked at if ``terminated``.
         gamma: discount, in [0, 1].
-        gae_lambda: :math:`\\lambda`, in [0, 1]. At 0 the advantage is the residual, at 1 the return minus the value.
+        gae_lambda: :math:`\\lambda`, in [0, 1]. At 0 the advantage is the residual; at 1 it is
+            :math:`G_t - V_t`, plus :math:`\\gamma^{T-t}V_T` at a cut.
         terminated: whether the episode came to a true end.
 
     Returns:
@@ -230,7 +231,7 @@ def gae_advantages(
         ValueError: lengths that do not match, a number outside of its range, or an advantage that overflows.
 
     Source:
-        Schulman et al. (2015), equation 16.
+        Schulman et al. (2016), equation 16.
 
     Example:
         >>> gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], 0.5, 1.0, terminated=True)

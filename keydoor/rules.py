@@ -13,7 +13,8 @@ A *rule set* says what a failed attempt to open a door does:
     It is harmless and visible (observation ``invalid``). A key opens the door of its colour, target or not, and the
     door opened last counts. The world remembers for the agent: trying one door after the other needs no memory.
 ``quiet``
-    As ``soft``, but a failed action cannot be seen: it repeats the kind of observation before it.
+    As ``soft``, but a failed action has no observation of its own: it shows again the last of ``room``, ``key_held``
+    and ``door_open``. Only an agent that remembers can tell that nothing happened.
 
 The two limits, of the task and of the collector, belong to an episode and not to the tables; see
 :class:`keydoor.env.KeyDoorAgentEnv`.

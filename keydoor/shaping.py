@@ -77,7 +77,7 @@ def potential_shaping(rewards: Iterable[Number], potentials: Iterable[Number], g
 def shaped_return_identity(
     rewards: Iterable[Number], potentials: Iterable[Number], gamma: Number
 ) -> tuple[Number, Number, Number]:
-    r"""Both sides of the shaping identity, computed on separate ways.
+    r"""Both sides of the shaping identity, computed in two ways.
 
     .. math:: \sum_{t=0}^{T-1}\gamma^t r'_t = G_0 - \Phi_0 + \gamma^T\Phi_T
 

@@ -51,7 +51,7 @@ class TrainingConfig:
         ValueError: a setting is outside of its range.
 
     Source:
-        Schulman et al. (2017), *Proximal Policy Optimization Algorithms*; Schulman et al. (2015),
+        Schulman et al. (2017), *Proximal Policy Optimization Algorithms*; Schulman et al. (2016),
         *High-Dimensional Continuous Control Using Generalized Advantage Estimation*.
     """
 
@@ -66,7 +66,8 @@ class TrainingConfig:
     gamma: float = 0.99
     """Discount of the learner, in [0, 1]; the shaping term gets the same one."""
     gae_lambda: float = 0.65
-    """:math:`\\lambda` of the advantages, in [0, 1]. At 1 shaping changes no signal: it helps only below."""
+    """:math:`\\lambda` of the advantages, in [0, 1]. At 1 shaping leaves the expected policy gradient (of unclipped,
+    unnormalised advantages) as it was; below 1 it changes what is credited when."""
     entropy_coefficient: float = 0.05
     """Weight of the entropy bonus."""
     value_coefficient: float = 0.5

@@ -70,7 +70,7 @@ def _logprobs(values: Sequence[Any], selected: Sequence[bool], name: str, *, sam
 def macro_action_logprob(token_logprobs: Iterable[Number]) -> Number:
     r"""The log-probability of a sampled string, given its tokens'.
 
-    .. math:: \log\pi(a\mid h) = \sum_{i=1}^{n} \log\pi(x_i\mid h, x_{<i})
+    .. math:: \log\pi(x\mid h) = \sum_{i=1}^{n} \log\pi(x_i\mid h, x_{<i})
 
     A sum, not a mean: a mean compares strings of different length wrongly.
 
@@ -142,7 +142,7 @@ def turn_probability_ratio(
 ) -> float:
     r"""The importance ratio of a whole turn.
 
-    .. math:: \rho = \frac{\pi(a\mid h)}{\mu(a\mid h)} = \exp\log\rho
+    .. math:: \rho = \frac{\pi(x\mid h)}{\mu(x\mid h)} = \exp\log\rho
 
     Args:
         current: as in :func:`turn_log_ratio`.
