@@ -18,6 +18,7 @@ from __future__ import annotations
 import random
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -249,17 +250,23 @@ def _evaluate(
     model: RecurrentActorCritic, envs: Sequence[KeyDoorAgentEnv], plan: Sequence[tuple[str, int]], greedy: bool
 ) -> dict[str, float]:
     wins = turns = invalid = 0
+    # Greedy play draws nothing, so that all episodes with one target are the same one: it is played once.
+    times = Counter(target for target, _ in plan)
+    played = [(target, 0) for target in times] if greedy else plan
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
-        for start in range(0, len(plan), len(envs)):
-            part = plan[start : start + len(envs)]
+        for start in range(0, len(played), len(envs)):
+            part = played[start : start + len(envs)]
             first = [env.reset(target=target)[0] for env, (target, _) in zip(envs, part, strict=False)]
             draws = None if greedy else [random.Random(seed) for _, seed in part]
-            for episode in play(model, envs[: len(part)], first, draws, model.gamma):
-                wins += episode.transitions[-1].stop_reason == "success"
-                turns += len(episode.transitions)
-                invalid += sum(transition.invalid for transition in episode.transitions)
+            for (target, _), episode in zip(
+                part, play(model, envs[: len(part)], first, draws, model.gamma), strict=True
+            ):
+                count = times[target] if greedy else 1
+                wins += count * (episode.transitions[-1].stop_reason == "success")
+                turns += count * len(episode.transitions)
+                invalid += count * sum(transition.invalid for transition in episode.transitions)
     finally:
         for module, training in modes.items():  # each its own: parts of a network may be frozen in eval mode
             module.training = training
