@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book test lint one serve clean distclean lock
+.PHONY: help venv book test lint one serve links clean distclean lock
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -51,6 +51,9 @@ lint: $(VENV)/.ready
 
 one: $(VENV)/.ready ## a quick look at one page while writing: make one L=ru PAGE=lab
 	@$(BIN)/python -m book.build --language $(L) --page $(PAGE)
+
+links: $(VENV)/.ready ## visit every external link of the book (needs a network; reports, never blocks)
+	@$(BIN)/python tools/check_links.py
 
 serve: ## show the built site on http://localhost:8000 (PORT=… for another port)
 	@test -f _build/html/index.html || { echo "Nothing built yet: run make book first." >&2; exit 1; }

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from book import assemble, execute
-from book.gates import doctests, fences, parity
+from book.gates import doctests, fences, outputs, parity, typed
 from book.layout import LANGUAGES, Book, Problem
 
 RENDER = """
@@ -109,7 +109,7 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(book.root), os.environ.get("PYTHONPATH", "")])},
+            env=execute.kernel_environment(book, execute.prepare(book)),
         )
     messages = []
     for language, process in running.items():
@@ -193,7 +193,9 @@ def build(book: Book) -> None:
         ("comparing the two languages", parity.check),
         ("running the examples between the lines", fences.check),
         ("running the doctests of the package", doctests.check),
+        ("looking for results typed into prose", typed.check),
         ("executing the cells that have changed", execute.execute_pages),
+        ("comparing what the cells give in both languages", outputs.check),
     ]
     for title, gate in gates:
         with step(title):

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -59,29 +60,38 @@ def cache_folder(book: Book) -> Path:
 
 
 def prepare(book: Book) -> Path:
-    """Make the cache folder and set the environment that every kernel inherits; old caches are removed."""
+    """Make the cache folder; all but the last few caches are removed."""
     folder = cache_folder(book)
-    config = folder / "ipython" / "profile_default" / "ipython_kernel_config.py"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(KERNEL_CONFIG, "utf8")
+    folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)
     caches = sorted((path for path in folder.parent.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
     for old in caches[CACHES_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
-
-    path = os.pathsep.join(filter(None, [str(book.root), os.environ.get("PYTHONPATH")]))
-    os.environ.update(
-        PYTHONPATH=path,
-        IPYTHONDIR=str(folder / "ipython"),
-        MATPLOTLIBRC=str(book.source / "figures.mplstyle"),
-        KEYDOOR_CACHE=str(folder / "results"),
-        PYTHONHASHSEED="0",
-        SOURCE_DATE_EPOCH="1767225600",  # dates inside figures: two builds of one state are equal
-        OMP_NUM_THREADS="1",
-        MKL_NUM_THREADS="1",
-        TQDM_DISABLE="1",
-    )
     return folder
+
+
+def kernel_environment(book: Book, folder: Path) -> dict[str, str]:
+    """The environment in which pages are executed and rendered.
+
+    Args:
+        book: the book; its package comes first on the path, also where another copy is installed.
+        folder: for the kernels' configuration and for results that the two languages share.
+    """
+    config = folder / "ipython" / "profile_default" / "ipython_kernel_config.py"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(KERNEL_CONFIG, "utf8")
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(book.root), os.environ.get("PYTHONPATH")])),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "MATPLOTLIBRC": str(book.source / "figures.mplstyle"),
+        "KEYDOOR_CACHE": str(folder / "results"),
+        "PYTHONHASHSEED": "0",
+        "SOURCE_DATE_EPOCH": "1767225600",  # dates inside figures: two builds of one state are equal
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "TQDM_DISABLE": "1",
+    }
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
@@ -115,7 +125,7 @@ def execute_pages(book: Book, pages: list[Path] | None = None) -> list[Problem]:
 
     problems: list[Problem] = []
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for results in pool.map(_execute_group, waiting.values()):
+        for results in pool.map(_execute_group, waiting.values(), repeat(kernel_environment(book, folder))):
             for path, notebook, faults, seconds in results:
                 print(f"  executed {book.shown(path)} in {seconds:.1f} s", flush=True)
                 problems += faults
@@ -125,10 +135,10 @@ def execute_pages(book: Book, pages: list[Path] | None = None) -> list[Problem]:
 
 
 def _execute_group(
-    group: list[tuple[Path, nbformat.NotebookNode]],
+    group: list[tuple[Path, nbformat.NotebookNode]], env: dict[str, str]
 ) -> list[tuple[Path, nbformat.NotebookNode, list[Problem], float]]:
     """The languages of one page, one after the other."""
-    return [(path, notebook, *_execute(path, notebook)) for path, notebook in group]
+    return [(path, notebook, *run_cells(path, notebook, env)) for path, notebook in group]
 
 
 def _store(cache: Any, path: Path, notebook: nbformat.NotebookNode, seconds: float) -> None:
@@ -136,7 +146,19 @@ def _store(cache: Any, path: Path, notebook: nbformat.NotebookNode, seconds: flo
     cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
 
-def _execute(path: Path, notebook: nbformat.NotebookNode) -> tuple[list[Problem], float]:
+def run_cells(
+    path: Path, notebook: nbformat.NotebookNode, env: dict[str, str] | None = None
+) -> tuple[list[Problem], float]:
+    """Execute the cells of one page in a fresh kernel, in place.
+
+    Args:
+        path: the page; its folder is the kernel's.
+        notebook: the page as :func:`read_notebook` gives it; gets the outputs.
+        env: environment of the kernel; that of this process by default.
+
+    Returns:
+        The faults, and how many seconds it took.
+    """
     start = time.perf_counter()
     client = NotebookClient(
         notebook,
@@ -150,7 +172,7 @@ def _execute(path: Path, notebook: nbformat.NotebookNode) -> tuple[list[Problem]
     client.create_kernel_manager()
     client.km.kernel_spec.argv[0] = sys.executable
     try:
-        client.execute()
+        client.execute(**({"env": env} if env else {}))
     except CellExecutionError as error:
         problems.append(_fault(path, notebook, f"the cell raised {error.ename}: {error.evalue}"))
     except CellTimeoutError:
@@ -190,7 +212,11 @@ def _line_of_traceback(traceback: list[str]) -> int:
     return int(found[1]) if found else 1
 
 
+def cell_line(path: Path, number: int) -> int:
+    """The line of the page on which the code of its cell ``number`` (from 0) begins, after fence and options."""
+    return read_page(path).of("cell")[number].line
+
+
 def _line(path: Path, notebook: nbformat.NotebookNode, number: int) -> int:
-    """The line of the page on which the code of a cell begins, after the fence and its options."""
-    before = sum(cell.cell_type == "code" for cell in notebook.cells[:number])
-    return read_page(path).of("cell")[before].line
+    """The same for a cell counted among all cells of a notebook, those with text included."""
+    return cell_line(path, sum(cell.cell_type == "code" for cell in notebook.cells[:number]))

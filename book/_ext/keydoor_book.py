@@ -255,6 +255,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", page_context, priority=100)  # before the theme drops templates that look empty
     app.connect("html-page-context", drop_scripts, priority=900)
     app.add_directive_to_domain("prf", "proof", Proof, override=True)
+    app.add_generic_role("given", nodes.inline)  # a typed number that is an input: see book/gates/typed.py
     app.add_post_transform(LocalNumbers)
     app.add_post_transform(InlineFigures)
     return {"version": "1.0", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -83,8 +83,12 @@ def check_spacing(path: Path) -> list[Problem]:
         elif opened and line == "```":
             opened = False
             ends.append(number)
+
+    def separated(first: str, second: str) -> bool:
+        return first.startswith("```") or (not first and bool(second))  # a longer fence closes around a nested cell
+
     message = "leave exactly one empty line after this, or the line numbers of other messages will be off by one"
-    return [Problem(path, end + 1, message) for end in ends if lines[end + 1] or not lines[end + 2]]
+    return [Problem(path, end + 1, message) for end in ends if not separated(lines[end + 1], lines[end + 2])]
 
 
 def run_examples(path: Path) -> list[Problem]:

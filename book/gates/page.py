@@ -55,7 +55,7 @@ class Page:
 
 
 ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
-COUNTED_ROLES = ("cite", "ref", "eq", "numref", "prf:ref", "py:", "doc", "glue:", "download")
+COUNTED_ROLES = ("given", "cite", "ref", "eq", "numref", "prf:ref", "py:", "doc", "glue:", "download")
 
 
 def read_page(path: Path) -> Page:
@@ -106,6 +106,8 @@ def _target(role: str, content: str) -> str:
     """The target of a role, without its text; a glued value without its format."""
     found = re.search(r"<([^<>]+)>\s*$", content)
     target = found[1] if found else content
+    if role == "given":
+        return target.replace(",", ".")
     return target.rsplit(":", 1)[0] if role.startswith("glue:") else target
 
 
