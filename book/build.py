@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from book import assemble, execute
-from book.gates import doctests, fences, outputs, parity, typed
+from book.gates import doctests, fences, language, outputs, parity, typed, typography
 from book.layout import LANGUAGES, Book, Problem
 
 RENDER = """
@@ -191,6 +191,8 @@ def build(book: Book) -> None:
     """
     gates: list[tuple[str, Callable[[Book], list[Problem]]]] = [
         ("comparing the two languages", parity.check),
+        ("reading the language of the pages", language.check),
+        ("checking the typography", typography.check),
         ("running the examples between the lines", fences.check),
         ("running the doctests of the package", doctests.check),
         ("looking for results typed into prose", typed.check),
