@@ -53,7 +53,7 @@ one: $(VENV)/.ready ## a quick look at one page while writing: make one L=ru PAG
 	@$(BIN)/python -m book.build --language $(L) --page $(PAGE)
 
 links: $(VENV)/.ready ## visit every external link of the book (needs a network; reports, never blocks)
-	@$(BIN)/python tools/check_links.py
+	@$(BIN)/python -m tools.check_links
 
 serve: ## show the built site on http://localhost:8000 (PORT=… for another port)
 	@test -f _build/html/index.html || { echo "Nothing built yet: run make book first." >&2; exit 1; }

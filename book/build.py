@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from book import assemble, execute
-from book.gates import doctests, fences, language, outputs, parity, typed, typography
+from book.gates import doctests, equations, fences, figures, language, outputs, parity, references, typed, typography
 from book.layout import LANGUAGES, Book, Problem
 
 RENDER = """
@@ -88,12 +88,12 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
     """
     kind = "quick" if only else "strict"
     running = {}
-    for language in languages:
-        output = book.output / ("one" if only else "render") / language / "html"
+    for code in languages:
+        output = book.output / ("one" if only else "render") / code / "html"
         if not only:
-            restore(book, language)
+            restore(book, code)
         arguments = [
-            str(book.source / language),
+            str(book.source / code),
             str(output),
             str(book.root / "_config.yml"),
             str(book.root / "_toc.yml"),
@@ -103,7 +103,7 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
             kind,
             only,
         ]
-        running[language] = subprocess.Popen(
+        running[code] = subprocess.Popen(
             [sys.executable, "-c", RENDER, *arguments],
             cwd=book.root,
             stdout=subprocess.DEVNULL,
@@ -112,16 +112,16 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
             env=execute.kernel_environment(book, execute.prepare(book)),
         )
     messages = []
-    for language, process in running.items():
+    for code, process in running.items():
         _, errors = process.communicate()
         lines = [_readable(book, line) for line in errors.splitlines() if line.strip()]
         if process.returncode and not lines:
-            lines = [f"rendering {language} ended with status {process.returncode} and no message"]
+            lines = [f"rendering {code} ended with status {process.returncode} and no message"]
         if process.returncode or only:
             messages += lines
     if not messages and not only:
-        for language in languages:
-            remember(book, language)
+        for code in languages:
+            remember(book, code)
     return messages
 
 
@@ -139,14 +139,14 @@ def render_key(book: Book) -> str:
     return digest.hexdigest()
 
 
-def restore(book: Book, language: str) -> None:
+def restore(book: Book, code: str) -> None:
     """Begin a rendering with the parsed pages of the last good one, if only texts of pages have changed since.
 
     Sphinx then parses the changed pages alone. All pages are resolved and written anew all the same, so that a
     reference to something that has gone is found wherever it stands. Parsed pages of a build with a fault are never
     used: their warnings would not come again.
     """
-    work, good = (book.output / name / language for name in ("render", "good"))
+    work, good = (book.output / name / code for name in ("render", "good"))
     shutil.rmtree(work, ignore_errors=True)
     key = good / "key"
     if key.is_file() and key.read_text("utf8") == render_key(book):
@@ -154,9 +154,9 @@ def restore(book: Book, language: str) -> None:
             shutil.copytree(good / name, work / name)
 
 
-def remember(book: Book, language: str) -> None:
+def remember(book: Book, code: str) -> None:
     """Keep the parsed pages of a good rendering for :func:`restore`."""
-    work, good = (book.output / name / language for name in ("render", "good"))
+    work, good = (book.output / name / code for name in ("render", "good"))
     shutil.rmtree(good, ignore_errors=True)
     for name in (".doctrees", "jupyter_execute"):
         shutil.copytree(work / name, good / name)
@@ -196,8 +196,11 @@ def build(book: Book) -> None:
         ("running the examples between the lines", fences.check),
         ("running the doctests of the package", doctests.check),
         ("looking for results typed into prose", typed.check),
+        ("typesetting the equations", equations.check),
+        ("checking the references", references.check),
         ("executing the cells that have changed", execute.execute_pages),
         ("comparing what the cells give in both languages", outputs.check),
+        ("looking at the figures", figures.check),
     ]
     for title, gate in gates:
         with step(title):

@@ -124,7 +124,7 @@ def _collect_fence(page: Page, token: Token, line: int, nested: bool) -> None:
         page.items.append(Item("fence", info.split(" ")[0], line, token.content))
         return
     name, argument = found.groups()
-    options, body, skipped = _options(page.path, line, token.content)
+    options, body, skipped = read_options(page.path, line, token.content)
     if name == "code-cell":
         kind = "nested cell" if nested else "cell"
         page.items.append(Item(kind, _options_key(options), line + 1 + skipped, body))
@@ -140,7 +140,7 @@ def _collect_fence(page: Page, token: Token, line: int, nested: bool) -> None:
         _collect(page, create_md_parser(config, DocutilsRenderer).parse(body), line + skipped, nested=True)
 
 
-def _options(path: Path, line: int, content: str) -> tuple[dict[str, object], str, int]:
+def read_options(path: Path, line: int, content: str) -> tuple[dict[str, object], str, int]:
     """Options of a directive (``:key: value`` lines or a YAML block), its body, and the lines before the body."""
     lines = content.splitlines()
     if lines and lines[0].strip() == "---":

@@ -22,7 +22,7 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.mdit_to_docutils.base import DocutilsRenderer
 from myst_parser.parsers.mdit import create_md_parser
 
-from book.gates.page import EXTENSIONS, LOCAL_OPTIONS, NESTING, _options
+from book.gates.page import EXTENSIONS, LOCAL_OPTIONS, NESTING, read_options
 
 GAP = "\ufffc"
 """Stands for each piece of code, formula, value, citation or address that was taken out."""
@@ -181,7 +181,7 @@ def _fence(path: Path, token: Token, line: int) -> Iterator[Fragment]:
             yield from _comments(token.content, line + 1, language)
         return
     name, argument = found.groups()
-    _, body, skipped = _options(path, line, token.content)
+    _, body, skipped = read_options(path, line, token.content)
     yield from _captions(token.content.splitlines()[:skipped], line + 1)
     if name == "code-cell":
         yield Fragment(line + 1 + skipped, body, "code")

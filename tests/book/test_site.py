@@ -113,7 +113,7 @@ def test_figures_follow_the_colour_mode(site: Book, language: str) -> None:
     """Inline SVG with a label in the page's language, no black of its own, and identifiers that are unique."""
     path = html(site, language, "index")
     (figure,) = [svg for svg in Tags(path).all("svg") if svg.get("role") == "img"]
-    assert figure["aria-label"] == {"en": "A line that rises", "ru": "Линия растёт"}[language]
+    assert figure["aria-label"] == {"en": "A line that rises from 0 to 1", "ru": "Линия растёт от 0 до 1"}[language]
     text = path.read_text("utf8")
     svg = text[text.index("<svg") : text.index("</svg>")]
     assert "currentColor" in svg
