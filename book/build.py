@@ -19,7 +19,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from book import assemble, execute
-from book.gates import doctests, equations, fences, figures, language, outputs, parity, references, typed, typography
+from book.gates import (
+    api,
+    doctests,
+    equations,
+    fences,
+    figures,
+    identities,
+    language,
+    outputs,
+    parity,
+    references,
+    typed,
+    typography,
+)
 from book.layout import LANGUAGES, Book, Problem
 
 RENDER = """
@@ -191,9 +204,11 @@ def build(book: Book) -> None:
     """
     gates: list[tuple[str, Callable[[Book], list[Problem]]]] = [
         ("comparing the two languages", parity.check),
+        ("checking results, functions and tests", identities.check),
         ("reading the language of the pages", language.check),
         ("checking the typography", typography.check),
         ("running the examples between the lines", fences.check),
+        ("checking the public API", api.check),
         ("running the doctests of the package", doctests.check),
         ("looking for results typed into prose", typed.check),
         ("typesetting the equations", equations.check),

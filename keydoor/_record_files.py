@@ -34,6 +34,19 @@ def write_rollout_records(path: str | os.PathLike[str], records: Iterable[Mappin
     Raises:
         ValueError: a record with violations; the message has its index and the violations. Or no path, or no records.
         OSError: the file cannot be written.
+
+    Example:
+        >>> import os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "rollouts.jsonl")
+        >>> write_rollout_records(path, [])
+        0
+        >>> write_rollout_records(path, [{"schema_version": "0.9"}])
+        Traceback (most recent call last):
+        ...
+        ValueError: records[0] is not a valid rollout record:
+          - unknown schema_version '0.9'; this package knows '1.0'
+        >>> folder.cleanup()
     """
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
         raise ValueError(f"records is {show(records)}; expected a sequence of records")
@@ -70,11 +83,24 @@ def read_rollout_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     Args:
         path: the file. An empty file holds no records.
 
+    Returns:
+        The records, in the order of the file.
+
     Raises:
         ValueError: with file name and line number: a blank or broken line, bytes that are not UTF-8, ``NaN`` or
             ``Infinity`` (no JSON, though Python's own reader takes them), a key that occurs twice in an object (of
             which other readers keep the last), an unknown ``schema_version``, any other violation.
         OSError: the file cannot be read.
+
+    Example:
+        >>> import os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "rollouts.jsonl")
+        >>> write_rollout_records(path, [])
+        0
+        >>> read_rollout_records(path)
+        []
+        >>> folder.cleanup()
     """
     records = []
     file_name = _path(path)
@@ -97,6 +123,9 @@ def read_rollout_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def rollout_schema() -> dict[str, Any]:
     """The record's JSON Schema (draft 2020-12), as shipped with the package.
+
+    Returns:
+        The schema, a new object at each call.
 
     Example:
         >>> rollout_schema()["properties"]["schema_version"]["const"]

@@ -92,9 +92,16 @@ def draw_target(generator: random.Random) -> str:
 
     Python promises the numbers of ``random()`` for a seed over versions and machines, and those of no other method.
 
-    >>> generator = random.Random(0)
-    >>> [draw_target(generator) for _ in range(4)]
-    ['blue', 'blue', 'red', 'red']
+    Args:
+        generator: where the number comes from; one call of its ``random()`` is used up.
+
+    Returns:
+        ``"red"`` if the number is below ½, else ``"blue"``.
+
+    Example:
+        >>> generator = random.Random(0)
+        >>> [draw_target(generator) for _ in range(4)]
+        ['blue', 'blue', 'red', 'red']
     """
     return COLOURS[0] if generator.random() < 0.5 else COLOURS[1]
 
@@ -227,6 +234,7 @@ class KeyDoorAgentEnv(_Base):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (Gymnasium's form)
+    """What Gymnasium asks of a class of environments: the render modes, and how many frames a second they show."""
     render_mode: str | None = None
 
     def __init__(
@@ -251,8 +259,9 @@ class KeyDoorAgentEnv(_Base):
             one_of(render_mode, "render_mode", self.metadata["render_modes"])
         self.render_mode = render_mode
         if gymnasium is not None:
-            self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
-            self.observation_space = (
+            self.action_space: gymnasium.spaces.Discrete = gymnasium.spaces.Discrete(len(ACTIONS))
+            """The indices of :data:`keydoor.rules.ACTIONS`; only where Gymnasium is installed."""
+            self.observation_space: gymnasium.spaces.Space[Any] = (
                 gymnasium.spaces.Discrete(len(OBSERVATIONS))
                 if observation_mode == "indices"
                 else gymnasium.spaces.Text(
@@ -261,6 +270,7 @@ class KeyDoorAgentEnv(_Base):
                     charset=frozenset("".join(OBSERVATIONS)),
                 )
             )
+            """Observations in the form that ``observation_mode`` chooses; only where Gymnasium is installed."""
         self._random = random.Random()
         if seed is not None:
             self._reseed(whole(seed, "seed", least=0))
@@ -279,7 +289,7 @@ class KeyDoorAgentEnv(_Base):
         """Begin an episode, whether the one before has ended or not.
 
         Args:
-            seed: begins the stream of targets anew; ``None`` goes on with it.
+            seed: begins the stream of targets anew, an integer not below 0; ``None`` goes on with it.
             target: forces the hidden colour. A forced target draws nothing: the targets of the free episodes around it
                 are what they would be without it.
             options: ``{"target": colour}`` does the same through wrappers that pass no ``target``.
@@ -405,12 +415,19 @@ class KeyDoorAgentEnv(_Base):
         return self.state.target
 
     def render(self) -> Any:
-        """One line of text with the hidden state, for people; ``None`` without a render mode.
+        """One line of text with the hidden state, for people.
 
-        >>> env = KeyDoorAgentEnv(render_mode="ansi")
-        >>> _ = env.reset(target="blue"), env.step("inspect"), env.step("pickup_red")
-        >>> print(env.render())
-        turn 2/8 | target blue | key red | open none | pickup_red -> key_held
+        Returns:
+            The line; ``None`` without a render mode.
+
+        Raises:
+            ResetNeeded: before the first ``reset``, with a render mode.
+
+        Example:
+            >>> env = KeyDoorAgentEnv(render_mode="ansi")
+            >>> _ = env.reset(target="blue"), env.step("inspect"), env.step("pickup_red")
+            >>> print(env.render())
+            turn 2/8 | target blue | key red | open none | pickup_red -> key_held
         """
         if self.render_mode is None:
             return None

@@ -21,7 +21,13 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 
 @dataclass(frozen=True)
 class TrajectoryMaskReport:
-    """How much of a transcript belongs to the policy."""
+    """How much of a transcript belongs to the policy.
+
+    Example:
+        >>> report = trajectory_mask_report([("user", 6), ("assistant", 2)])
+        >>> report.policy_tokens, report.total_tokens, report.masked_fraction, report.dilution_factor
+        (2, 8, 0.75, 4.0)
+    """
 
     policy_tokens: int
     """Tokens that the policy sampled: those that enter the loss."""

@@ -36,9 +36,9 @@ class RecurrentActorCritic(nn.Module):
     Args:
         seed: seed of the initial weights, an integer in :math:`[0, 2^{63})`. Equal seeds give equal weights, and no
             global random state is read or changed.
-        hidden_size: units of the GRU.
-        head_scale: factor on the initial weights of the policy head. At .01 the first policy is near uniform, so
-            that every action is tried.
+        hidden_size: units of the GRU, at least 1.
+        head_scale: factor on the initial weights of the policy head, a finite number. At .01 the first policy is near
+            uniform, so that every action is tried.
         gamma: the discount to which the critic's values belong, in [0, 1]. Whoever bootstraps with these values or
             adds a shaping term for this learner has to use the same number.
         previous_action: whether the network is shown the action of the turn before.
@@ -75,8 +75,11 @@ class RecurrentActorCritic(nn.Module):
         self.previous_action = flag(previous_action, "previous_action")
         with torch.random.fork_rng(devices=[]):  # torch's layers draw from the global generator as they are built
             self.gru = nn.GRU(len(OBSERVATIONS) + len(ACTIONS) + 1, self.hidden_size, batch_first=True)
+            """The memory, from one-hot observation and previous action to the hidden state."""
             self.policy_head = nn.Linear(self.hidden_size, len(ACTIONS))
+            """From a hidden state to one logit for each action."""
             self.value_head = nn.Linear(self.hidden_size, 1)
+            """From a hidden state to the critic's value."""
         self._observation_codes: Tensor
         self._action_codes: Tensor
         self.register_buffer("_observation_codes", torch.eye(len(OBSERVATIONS)), persistent=False)
@@ -91,7 +94,17 @@ class RecurrentActorCritic(nn.Module):
             self.policy_head.bias.mul_(head_scale)
 
     def initial_state(self, batch: int = 1) -> Tensor:
-        """The hidden state before the first turn of ``batch`` episodes: zeros of shape ``(1, batch, hidden_size)``."""
+        """The hidden state before the first turn.
+
+        Args:
+            batch: number of episodes that are played together, at least 1.
+
+        Returns:
+            Zeros of shape ``(1, batch, hidden_size)``.
+
+        Raises:
+            ValueError: ``batch`` is no integer of at least 1.
+        """
         return self.value_head.weight.new_zeros(1, whole(batch, "batch", least=1, bits=31), self.hidden_size)
 
     def forward(
@@ -118,8 +131,19 @@ class RecurrentActorCritic(nn.Module):
     def encode(
         self, observations: Tensor, previous_actions: Tensor, state: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The GRU alone: ``(hidden, state)``, the hidden states of all turns, ``(batch, turns, hidden_size)``, and the
-        last of them in the form of :meth:`initial_state`. Arguments and errors are those of :meth:`forward`.
+        """The GRU alone, without the heads.
+
+        Args:
+            observations: as in :meth:`forward`.
+            previous_actions: as in :meth:`forward`.
+            state: as in :meth:`forward`.
+
+        Returns:
+            ``(hidden, state)``: the hidden states of all turns, ``(batch, turns, hidden_size)``, and the last of them
+            in the form of :meth:`initial_state`.
+
+        Raises:
+            ValueError: as :meth:`forward`.
         """
         _integers(observations, "observations")
         _integers(previous_actions, "previous_actions")
@@ -140,7 +164,14 @@ class RecurrentActorCritic(nn.Module):
         return hidden, state
 
     def heads(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits ``(..., actions)`` and values ``(...)`` of hidden states of any shape ``(..., hidden_size)``."""
+        """Policy and value at given hidden states.
+
+        Args:
+            hidden: hidden states of any shape ``(..., hidden_size)``.
+
+        Returns:
+            ``(logits, values)`` of shapes ``(..., actions)`` and ``(...)``.
+        """
         return self.policy_head(hidden), self.value_head(hidden).squeeze(-1)
 
     def step(self, observations: Tensor, previous_actions: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,7 +180,7 @@ class RecurrentActorCritic(nn.Module):
         Args:
             observations: integers of shape ``(batch,)``.
             previous_actions: integers of shape ``(batch,)``.
-            state: hidden state after the turn before, or :meth:`initial_state`.
+            state: hidden state after the turn before, ``(1, batch, hidden_size)``, or :meth:`initial_state`.
 
         Returns:
             ``(logits, values, state)`` of shapes ``(batch, actions)``, ``(batch,)`` and ``(1, batch, hidden_size)``.

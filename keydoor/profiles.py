@@ -19,7 +19,12 @@ VARIABLE = "RL_LLM_PROFILE"
 
 @dataclass(frozen=True)
 class Profile:
-    """One size of the lab."""
+    """One size of the lab.
+
+    Example:
+        >>> PROFILES["full"].seeds, PROFILES["full"].evaluation_episodes
+        ((1, 2, 3, 4, 5), 100)
+    """
 
     name: str
     """``smoke``, ``full`` or ``real-model``."""

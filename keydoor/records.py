@@ -210,10 +210,17 @@ def validate_rollout_record(record: object) -> list[str]:
 
 
 class Staleness(NamedTuple):
-    """How old the policy behind some tokens is, in trainer versions."""
+    """How old the policy behind some tokens is, in trainer versions.
+
+    Example:
+        >>> staleness([(3, 1), (5, 3)], trainer_version=5).token_weighted
+        0.5
+    """
 
     worst: int
+    """The greatest age: that of the oldest tokens."""
     token_weighted: float
+    """The mean age over all tokens."""
 
 
 def staleness(spans: Iterable[tuple[int, int]], trainer_version: int) -> Staleness:
@@ -225,6 +232,9 @@ def staleness(spans: Iterable[tuple[int, int]], trainer_version: int) -> Stalene
     Args:
         spans: pairs (version, number of tokens), versions ≥ 0, tokens ≥ 1.
         trainer_version: V, not below any v_i.
+
+    Returns:
+        Both ages, as a :class:`Staleness`.
 
     Raises:
         ValueError: no spans, a version above the trainer's, a count below 1.
@@ -256,8 +266,8 @@ def prefix_mismatch(previous_ids: Iterable[int], prompt_ids: Iterable[int]) -> i
     and the tokens sampled after it. A chat template that drops earlier thinking, or text encoded anew, breaks that.
 
     Args:
-        previous_ids: prompt of turn t followed by its sampled tokens.
-        prompt_ids: prompt of turn t + 1.
+        previous_ids: prompt of turn t followed by its sampled tokens, integers not below 0.
+        prompt_ids: prompt of turn t + 1, integers not below 0.
 
     Returns:
         The first index at which they differ, or the length of a prompt that is too short.

@@ -186,7 +186,7 @@ def discounted_td_sum(deltas: Iterable[Number], gamma: Number) -> Number:
 
     Args:
         deltas: :math:`\delta_0, \dots, \delta_{T-1}`, as :func:`td_residuals` returns them; none give 0.
-        gamma: the discount factor that the residuals were made with.
+        gamma: the discount factor that the residuals were made with, in [0, 1].
 
     Returns:
         The sum.

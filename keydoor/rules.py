@@ -56,7 +56,13 @@ RULE_SETS = ("standard", "soft", "quiet")
 
 
 class State(NamedTuple):
-    """All that the future depends on, the hidden target included. The agent never sees it."""
+    """All that the future depends on, the hidden target included. The agent never sees it.
+
+    Example:
+        >>> rules = get_rules("standard")
+        >>> rules.states[rules.start["blue"]]
+        State(target='blue', inspected=False, key=None, opened=None, shown='room')
+    """
 
     target: str
     """Colour of the door that counts."""
@@ -71,7 +77,14 @@ class State(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one action does in one state."""
+    """What one action does in one state.
+
+    Example:
+        >>> rules = get_rules("standard")
+        >>> outcome = rules.table[rules.start["red"]][ACTIONS.index("finish")]
+        >>> outcome.observation, outcome.base_reward, outcome.stop_reason
+        ('failure', 0.0, 'wrong_finish')
+    """
 
     state: int
     """Index of the next state in ``Rules.states``; at a true end, of the state in which the action was taken."""
@@ -89,16 +102,24 @@ class Outcome(NamedTuple):
 class Rules:
     """One rule set as tables.
 
-    ``table[s][a]`` is the :class:`Outcome` of action ``ACTIONS[a]`` in state ``states[s]``; ``potential[s]`` is
-    :math:`\\Phi(s)`; ``start[colour]`` is the index of the state in which an episode with that target begins.
+    Example:
+        >>> rules = get_rules("soft")
+        >>> [rules.potential[outcome.state] for outcome in rules.table[rules.start["red"]]]
+        [0.25, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
 
     name: str
+    """One of :data:`RULE_SETS`."""
     states: tuple[State, ...]
+    """All states that can be reached, those without a true end; a state's index is its place here."""
     table: tuple[tuple[Outcome, ...], ...]
+    """``table[s][a]`` is the :class:`Outcome` of action ``ACTIONS[a]`` in state ``states[s]``."""
     potential: tuple[float, ...]
+    """``potential[s]`` is :math:`\\Phi` of ``states[s]``."""
     start: Mapping[str, int]
+    """``start[colour]`` is the index of the state in which an episode with that target begins."""
     start_observation: str = "room"
+    """What the agent sees before its first action."""
 
     def __reduce__(self) -> tuple[Callable[[str], Rules], tuple[str]]:
         """Copies and pickles by name: equal tables are one object."""
@@ -114,13 +135,20 @@ def potential(state: State) -> float:
     :math:`\\Phi` reads the hidden target: it is privileged information of the training, not something that the agent
     could compute.
 
+    Args:
+        state: a state with its hidden target.
+
+    Returns:
+        :math:`\\Phi`, one of 0, ¼, ½ and ¾.
+
     Raises:
         ValueError: this is no :class:`State`, or one without a target.
 
-    >>> potential(State("red", True, "red", None, "key_held"))
-    0.5
-    >>> potential(State("red", True, "blue", None, "key_held"))
-    0.25
+    Example:
+        >>> potential(State("red", True, "red", None, "key_held"))
+        0.5
+        >>> potential(State("red", True, "blue", None, "key_held"))
+        0.25
     """
     if not isinstance(state, State) or state.target not in COLOURS:
         refuse("state", state, "a State whose target is red or blue")

@@ -54,37 +54,45 @@ class TrainingConfig:
     Source:
         Schulman et al. (2017), *Proximal Policy Optimization Algorithms*; Schulman et al. (2016),
         *High-Dimensional Continuous Control Using Generalized Advantage Estimation*.
+
+    Example:
+        >>> TrainingConfig(gae_lambda=1).gae_lambda
+        1.0
+        >>> TrainingConfig(clip=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: clip is 0; expected a number above 0, at most 1e+30
     """
 
     hidden_size: int = 32
-    """Units of the GRU."""
+    """Units of the GRU, at least 1."""
     previous_action: bool = True
     """Whether the network is shown the action of the turn before; see :mod:`keydoor.policy`."""
     head_scale: float = 0.01
-    """Factor on the initial weights of the policy head."""
+    """Factor on the initial weights of the policy head, not below 0."""
     learning_rate: float = 0.01
-    """Step size of Adam."""
+    """Step size of Adam, above 0."""
     gamma: float = 0.99
     """Discount of the learner, in [0, 1]; the shaping term gets the same one."""
     gae_lambda: float = 0.65
     """:math:`\\lambda` of the advantages, in [0, 1]. At 1 shaping leaves the expected policy gradient (of unclipped,
     unnormalised advantages) as it was; below 1 it changes what is credited when."""
     entropy_coefficient: float = 0.05
-    """Weight of the entropy bonus."""
+    """Weight of the entropy bonus, not below 0."""
     value_coefficient: float = 0.5
-    """Weight of the critic's squared error."""
+    """Weight of the critic's squared error, not below 0."""
     epochs: int = 4
-    """Gradient steps per update, each on the full batch."""
+    """Gradient steps per update, each on the full batch; at least 1."""
     clip: float = 0.2
-    """Where the probability ratio of one turn is clipped: outside of :math:`1 \\pm` this."""
+    """Where the probability ratio of one turn is clipped: outside of :math:`1 \\pm` this; above 0."""
     max_gradient_norm: float = 1.0
-    """The gradient is shortened to this length."""
+    """The gradient is shortened to this length, above 0."""
     normalise_advantages: bool = True
     """Whether the advantages of a batch are brought to mean 0 and standard deviation 1."""
     task_horizon: int = 8
-    """Turns that the task allows. Reaching it is a true end."""
+    """Turns that the task allows, at least 1. Reaching it is a true end."""
     collector_limit: int | None = None
-    """Turns after which the collector cuts; ``None``: never. Evaluations run without it."""
+    """Turns after which the collector cuts, at least 1; ``None``: never. Evaluations run without it."""
     rules: str = "standard"
     """Rule set of the world."""
 
@@ -193,8 +201,19 @@ def evaluation_plan(episodes: int, seed: int) -> list[tuple[str, int]]:
     Half of them have each target; with an odd number ``seed`` decides who gets the one more. Each can be played alone
     by :func:`collect_episode`, in any order, and comes out as it did in the evaluation.
 
-    >>> [target for target, _ in evaluation_plan(5, seed=0)]
-    ['red', 'blue', 'red', 'blue', 'blue']
+    Args:
+        episodes: how many, at least 1.
+        seed: seed of the plan, a whole number.
+
+    Returns:
+        A pair ``(target, seed)`` for each episode.
+
+    Raises:
+        ValueError: an argument is outside of its range.
+
+    Example:
+        >>> [target for target, _ in evaluation_plan(5, seed=0)]
+        ['red', 'blue', 'red', 'blue', 'blue']
     """
     episodes, seed = whole(episodes, "episodes", least=1), whole(seed, "seed", least=0)
     generator = random.Random(seed)
@@ -222,7 +241,7 @@ def evaluate_policy(
         greedy: take the most likely action at each turn (ties: the lowest index) instead of sampling. In this world
             greedy play has two trajectories, one for each target: the success rate of an even number of episodes is
             0, ½ or 1.
-        task_horizon: turns that the task allows.
+        task_horizon: turns that the task allows, at least 1.
         rules: rule set of the world.
 
     Returns:
@@ -303,8 +322,9 @@ def train_actor_critic(
         reward_mode: ``"sparse"``, the base reward, or ``"potential"``, the shaped one.
         updates: how many updates, at least 0.
         episodes_per_update: episodes before each update, at least 1.
-        evaluation_interval: a row of the curve after every so many updates. It changes nothing but the curve.
-        evaluation_episodes: greedy episodes of one evaluation, always the same ones.
+        evaluation_interval: a row of the curve after every so many updates, at least 1. It changes nothing but the
+            curve.
+        evaluation_episodes: greedy episodes of one evaluation, at least 1, always the same ones.
         config: the rest of the recipe; ``None`` means ``TrainingConfig()``.
 
     Returns:

@@ -85,6 +85,9 @@ def macro_action_logprob(token_logprobs: Iterable[Number]) -> Number:
     Raises:
         ValueError: an empty list, NaN, ``None``, a positive value; the message names its position.
 
+    Source:
+        Elementary: the chain rule of probability.
+
     Example:
         >>> macro_action_logprob([-0.42, -0.31, -0.27])
         -1.0
@@ -116,6 +119,10 @@ def turn_log_ratio(current: Iterable[Number], behavior: Iterable[Number], mask: 
     Raises:
         ValueError: unequal lengths, no (unmasked) token, NaN, ``None``, a log-probability above 0 (beyond 1e-9
             of rounding), or minus infinity in ``behavior``; the message names the position.
+
+    Source:
+        Elementary: the chain rule of probability, for both policies. As a weight in learning, see
+        :func:`turn_probability_ratio`.
 
     Example:
         >>> round(turn_log_ratio([-0.35, -0.26, -0.24], [-0.42, -0.31, -0.27]), 12)
@@ -230,6 +237,9 @@ def semantic_action_probability(string_probabilities: Mapping[str, Number], pars
     Raises:
         ValueError: a probability that is negative, above 1 or NaN, a sum above 1, or arguments of a wrong kind.
 
+    Source:
+        Elementary: the strings that mean one action exclude one another, so their probabilities add.
+
     Example:
         >>> strings = {'{"name":"inspect"}': 0.25, '{"name": "inspect"}': 0.15, "inspekt": 0.6}
         >>> semantic_action_probability(strings, parse_action, "inspect")
@@ -256,6 +266,9 @@ def semantic_action_bounds(
 
     Raises:
         ValueError: as :func:`semantic_action_probability`.
+
+    Source:
+        Elementary: of the strings that are not in the table, none or all may mean the action.
 
     Example:
         >>> from fractions import Fraction as F

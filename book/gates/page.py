@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
@@ -64,10 +65,14 @@ def read_page(path: Path) -> Page:
     Raises:
         ValueError: the front matter or the options of a directive are not YAML; the message names file and line.
     """
+    return _parse(path, path.read_text("utf8"))
+
+
+@lru_cache(maxsize=256)  # several gates read the same pages
+def _parse(path: Path, text: str) -> Page:
     page = Page(path)
     config = MdParserConfig(enable_extensions=EXTENSIONS)
-    tokens = create_md_parser(config, DocutilsRenderer).parse(path.read_text("utf8"))
-    _collect(page, tokens, 0)
+    _collect(page, create_md_parser(config, DocutilsRenderer).parse(text), 0)
     return page
 
 
