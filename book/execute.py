@@ -179,10 +179,28 @@ def run_cells(
         problems.append(_fault(path, notebook, f"the cell did not finish within {SECONDS_PER_CELL} s"))
     except DeadKernelError as error:
         problems.append(_fault(path, notebook, f"the kernel died in this cell: {error}"))
+    for cell in notebook.cells:
+        join_streams(cell)
     for number, text in _errors(notebook):
         message = "the cell writes to stderr: " + " ".join(text.split())
         problems.append(Problem(path, _line(path, notebook, number), message))
     return problems, time.perf_counter() - start
+
+
+def join_streams(cell: nbformat.NotebookNode) -> None:
+    """Make one output of each run of printed text: how the kernel cuts it into messages is an accident of timing.
+
+    nbclient's own ``coalesce_streams`` would also move text across the tables and figures between.
+    """
+    joined: list[nbformat.NotebookNode] = []
+    for output in cell.get("outputs", ()):
+        last = joined[-1] if joined else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    if joined:
+        cell.outputs = joined
 
 
 def _errors(notebook: nbformat.NotebookNode) -> Iterator[tuple[int, str]]:

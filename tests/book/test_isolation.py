@@ -79,3 +79,14 @@ def test_the_network_is_cut(tmp_path: Path) -> None:
         (problem,), _ = execute.run_cells(page, execute.read_notebook(page), environ)
         assert "pages run without a network" in problem.message
         assert problem.line == 9
+
+
+def test_printed_text_is_one_output_between_tables() -> None:
+    """Messages of one stream are joined; a table between two prints stays between them."""
+    table = nbformat.v4.new_output("display_data", data={"text/plain": "table"})
+    parts = [("stdout", "a"), ("stdout", "b\n"), None, ("stdout", "c"), ("stderr", "d"), ("stdout", "e")]
+    made = [nbformat.v4.new_output("stream", name=p[0], text=p[1]) if p else table for p in parts]
+    cell = nbformat.v4.new_code_cell(outputs=made)
+    execute.join_streams(cell)
+    seen = [(output.get("name"), output.get("text")) for output in cell.outputs]
+    assert seen == [("stdout", "ab\n"), (None, None), ("stdout", "c"), ("stderr", "d"), ("stdout", "e")]
