@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from book import execute
 from book.layout import LANGUAGES, Book
 
 ROOT_PAGE = """<!DOCTYPE html>
@@ -18,10 +21,12 @@ ROOT_PAGE = """<!DOCTYPE html>
 <link rel="alternate" hreflang="en" href="en/index.html">
 <link rel="alternate" hreflang="ru" href="ru/index.html">
 <link rel="alternate" hreflang="x-default" href="index.html">
+<link rel="icon" type="image/svg+xml" href="en/_static/key.svg">
 <style>
-  :root { color-scheme: light dark; }
+  :root { color-scheme: light dark; background: Canvas; color: CanvasText; }
   body { font: 1.2rem/1.6 system-ui, sans-serif; max-width: 36rem; margin: 15vh auto 0; padding: 0 1.5rem; }
-  a { display: block; margin: 1.5rem 0; }
+  h1 { font-size: inherit; margin: 1.5rem 0 0; }
+  p { margin: 0; }
 </style>
 <script>
   // The first language of the browser that the book speaks; ?stay shows this page.
@@ -33,10 +38,10 @@ ROOT_PAGE = """<!DOCTYPE html>
 </head>
 <body>
 <main>
-<a href="en/index.html" hreflang="en"><strong>Reinforcement Learning for Agents That Act Through Tools</strong><br>
-Read the book in English</a>
-<a href="ru/index.html" hreflang="ru" lang="ru"><strong>Обучение с подкреплением для агентов, действующих через
-инструменты</strong><br>Читать книгу по-русски</a>
+<h1>Reinforcement Learning for Agents That Act Through Tools</h1>
+<p><a href="en/index.html" hreflang="en">Read the book in English</a></p>
+<h1 lang="ru">Обучение с подкреплением для агентов, действующих через инструменты</h1>
+<p><a href="ru/index.html" hreflang="ru" lang="ru">Читать книгу по-русски</a></p>
 </main>
 </body>
 </html>
@@ -69,6 +74,9 @@ COURSE = (
 NOT_IN_COURSE = frozenset({"__pycache__", ".ipynb_checkpoints", "_build"})
 EPOCH = (2026, 1, 1, 0, 0, 0)
 
+STAMP = ".stamp"
+"""A file of the site that says from which sources it was built."""
+
 
 def course_name(version: str) -> str:
     """File name of the course archive, without suffix; the folder inside has the same name."""
@@ -96,12 +104,35 @@ def write_course(book: Book, path: Path, version: str) -> None:
         for name, file in sorted(members.items()):
             entry = zipfile.ZipInfo(f"{course_name(version)}/{name}", EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if os.access(file, os.X_OK) else 0o644) << 16
-            archive.writestr(entry, file.read_bytes())
+            content = file.read_bytes()
+            entry.external_attr = (0o755 if content.startswith(b"#!") else 0o644) << 16
+            archive.writestr(entry, content)
 
 
-def assemble(book: Book, version: str) -> Path:
+def site_key(book: Book, environ: Mapping[str, str] = os.environ) -> str:
+    """A hash of all that the site is made from: package, requirements and profile, pages and the means of the build."""
+    digest = hashlib.sha256(execute.cache_key(book, environ).encode())
+    files = [book.root / name for name in ("_config.yml", "_toc.yml", "pyproject.toml")]
+    files += sorted(path for path in book.source.rglob("*") if path.is_file())
+    for path in files:
+        if "__pycache__" not in path.parts and path.suffix != ".mo" and path.is_file():
+            digest.update(path.relative_to(book.root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def site_is_fresh(book: Book, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the site that stands in the output folder was built from the present sources."""
+    stamp = book.output / "html" / STAMP
+    return stamp.is_file() and stamp.read_text("utf8") == site_key(book, environ)
+
+
+def assemble(book: Book, version: str, key: str = "") -> Path:
     """Make the site beside the old one, then put it in the old one's place.
+
+    Args:
+        book: the book.
+        version: its version, for the name of the course.
+        key: :func:`site_key` as it was when the build began: sources may change while it runs.
 
     Returns:
         The folder of the site, ``html`` in the output folder.
@@ -118,6 +149,7 @@ def assemble(book: Book, version: str) -> Path:
     if schema.is_file():
         shutil.copy(schema, fresh / schema.name)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
+    (fresh / STAMP).write_text(key or site_key(book), "utf8")
     if site.exists():
         site.rename(old)
     fresh.rename(site)

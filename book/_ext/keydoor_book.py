@@ -44,6 +44,14 @@ WORDS = {
         "menu": "Показать или скрыть оглавление книги",
         "contents": "Показать или скрыть содержание страницы",
         "book": "Оглавление книги",
+        "home": "К началу книги",
+        "course": "Весь курс одним архивом (zip)",
+        "finder": {  # Sphinx has no words for the first and forgets the space at the end of the second
+            "Search finished, found ${resultCount} page(s) matching the search query.": (
+                "Поиск завершён, найдено страниц: ${resultCount}."
+            ),
+            ", in ": ", в ",
+        },
     },
     "en": {
         "title": "Reinforcement Learning for Agents That Act Through Tools",
@@ -56,6 +64,9 @@ WORDS = {
         "menu": "Show or hide the contents of the book",
         "contents": "Show or hide the contents of this page",
         "book": "Contents of the book",
+        "home": "Start of the book",
+        "course": "The whole course as one archive (zip)",
+        "finder": {},
     },
 }
 
@@ -145,6 +156,43 @@ class Proof(ProofDirective):
         return [node]
 
 
+class UniqueIdentifiers(SphinxPostTransform):
+    """Take the identifier away that sphinx-proof and sphinx-exercise give to the content of every result.
+
+    Nothing refers to it, and an identifier may stand once in a page.
+    """
+
+    default_priority = 10
+
+    def run(self, **kwargs: Any) -> None:
+        for node in self.document.findall(nodes.section):
+            if node["ids"] in (["proof-content"], ["exercise-content"], ["solution-content"]):
+                node["ids"] = []
+
+
+class EmptyCorners(SphinxPostTransform):
+    """The empty corner of a table of pandas is a cell and no heading: a heading needs words."""
+
+    default_priority = 400
+    formats = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        for node in list(self.document.findall(nodes.raw)):
+            if "<th></th>" in node.astext():
+                node.replace_self(nodes.raw("", node.astext().replace("<th></th>", "<td></td>"), format="html"))
+
+
+def visit_citation(self: Any, node: nodes.citation) -> None:
+    """An entry of the bibliography is an item of its list; docutils still writes a role that is deprecated."""
+    type(self).visit_citation(self, node)
+    self.body[-1] = self.body[-1].replace('role="doc-biblioentry"', 'role="listitem"')
+
+
+def depart_citation(self: Any, node: nodes.citation) -> None:
+    """Close it as docutils does."""
+    type(self).depart_citation(self, node)
+
+
 # --- figures --------------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +253,7 @@ def page_context(app: Sphinx, pagename: str, templatename: str, context: dict[st
     language = app.config.language
     up = "../" * (pagename.count("/") + 1)
     context["book_words"] = WORDS[language]
+    context["without_icon_script"] = without_icon_script
     context["book_version"] = app.config.version
     context["alternates"] = [
         {"language": code, "name": name, "title": WORDS[code]["switch"], "url": f"{up}{code}/{pagename}.html"}
@@ -234,11 +283,9 @@ def write_notebook(app: Sphinx, pagename: str) -> bool:
     return True
 
 
-def drop_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Take the icon script out of a page."""
-    # Icons come from the web font; the script that would draw them again weighs 1.4 MB.
-    scripts = context.get("script_files", [])
-    context["script_files"] = [file for file in scripts if "fontawesome" not in str(getattr(file, "filename", file))]
+def without_icon_script(head: str) -> str:
+    """The head of a page without the script that draws icons as SVG: they come from the web font, it weighs 1.4 MB."""
+    return re.sub(r'\s*<script src="[^"]*/fontawesome/[^"]*"></script>', "", head)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -253,9 +300,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", hide_colons, priority=400)  # napoleon: 500
     app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("html-page-context", page_context, priority=100)  # before the theme drops templates that look empty
-    app.connect("html-page-context", drop_scripts, priority=900)
     app.add_directive_to_domain("prf", "proof", Proof, override=True)
     app.add_generic_role("given", nodes.inline)  # a typed number that is an input: see book/gates/typed.py
     app.add_post_transform(LocalNumbers)
     app.add_post_transform(InlineFigures)
+    app.add_post_transform(UniqueIdentifiers)
+    app.add_post_transform(EmptyCorners)
+    app.add_js_file("boxes.js", loading_method="defer")
+    app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))
     return {"version": "1.0", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,105 @@
+"""What can be wrong with a page that a browser has drawn: each function returns its findings as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import ConsoleMessage, Page, Request
+
+Reader = Callable[..., tuple[Page, "Watch"]]
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+SCRIPT = Path(__file__).with_suffix(".js")
+
+
+class Watch:
+    """Listens to a page: its console, failed requests, requests to other hosts. :meth:`faults` reports and forgets."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.found: list[str] = []
+        self.listeners = {
+            "console": self.said,
+            "pageerror": lambda error: self.found.append(f"script error: {error}"),
+            "request": lambda request: self.asked(request.url),
+            "websocket": lambda socket: self.asked(socket.url),
+            "response": lambda r: self.found.append(f"status {r.status}: {r.url}") if r.status >= 400 else None,
+            "requestfailed": self.failed,
+        }
+        for event, listener in self.listeners.items():
+            page.on(event, listener)
+
+    def said(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.found.append(f"console {message.type}: {message.text}")
+
+    def asked(self, url: str) -> None:
+        if not url.startswith((self.address, "data:", "blob:", "about:")):
+            self.found.append(f"asks another host: {url}")
+
+    def failed(self, request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # by the browser itself, when a page is left
+            self.found.append(f"request failed, {request.failure}: {request.url}")
+
+    def faults(self) -> list[str]:
+        found = list(self.found)
+        self.found.clear()
+        return found
+
+    def stop(self) -> None:
+        for event, listener in self.listeners.items():
+            self.page.remove_listener(event, listener)
+
+
+def settle(page: Page) -> None:
+    """Wait until formulas are set and the layout has followed."""
+    page.wait_for_load_state("load")
+    page.evaluate("async () => { await window.MathJax?.startup?.promise; await document.fonts.ready; }")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def call(page: Page, name: str, argument: object = None) -> list[str]:
+    """Call a function of ``faults.js`` in the page."""
+    if page.evaluate("() => !window.faults"):
+        page.evaluate(SCRIPT.read_text("utf8"))
+    return page.evaluate("([name, argument]) => faults[name](argument)", [name, argument])
+
+
+def wide(page: Page, *, printed: bool = False, keyboard: bool = False) -> list[str]:
+    """Everything that a reader cannot get into view: outside the window, or cut off by a box that does not scroll.
+
+    Args:
+        page: the page, settled.
+        printed: on paper no box scrolls.
+        keyboard: without a mouse only a box scrolls that takes the focus. The theme sees to it when a page is loaded,
+            and 0.3 s after a change of the window.
+    """
+    return call(page, "wide", {"printed": printed, "keyboard": keyboard})
+
+
+def equations(page: Page) -> list[str]:
+    """Formulas with an error, and formulas that MathJax has not set."""
+    return call(page, "equations")
+
+
+def identifiers(page: Page) -> list[str]:
+    """Identifiers that stand more than once; axe has retired its rule for them."""
+    return call(page, "identifiers")
+
+
+def motion(page: Page) -> list[str]:
+    """Elements that would move or fade."""
+    return call(page, "motion")
+
+
+def axe(page: Page, *, contrast_only: bool = False) -> list[str]:
+    """What axe-core finds: all rules of WCAG 2 A and AA and of good practice, or the contrast of text alone.
+
+    Formulas and highlighted code are thinned out before: look at all else first.
+    """
+    if page.evaluate("() => !window.axe"):
+        page.evaluate(AXE.read_text("utf8") + ";0")
+        call(page, "thin")
+    return call(page, "contrast") + ([] if contrast_only else call(page, "allButContrast"))

@@ -1,0 +1,96 @@
+"""Every page of the real site, in both languages, light and dark, on a desk, on a telephone and on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from book.layout import LANGUAGES, Book
+from tests.browser.conftest import ROOT
+from tests.browser.faults import Reader, Watch, axe, equations, identifiers, settle, wide
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+DESK, TELEPHONE, PAPER = 1280, 360, 680  # px; A4 without its margins is about 680 wide
+GENERATED = ("_modules/index", "genindex", "prf-prf", "py-modindex", "search")
+NAMES = sorted({*Book(ROOT, ROOT / "_build").pages("en"), *GENERATED})
+
+
+def look(page: Page, watch: Watch, modes: tuple[str, str], widths: tuple[int, int]) -> list[str]:
+    """All faults of a page that has just been opened in the first mode and width.
+
+    It is loaded once and then seen in both. Colours are all that differs between the modes, so that axe needs to look
+    at the rest in one of them only.
+    """
+    settle(page)
+    faults = watch.faults() + equations(page) + identifiers(page)
+    for width in widths:
+        resize(page, width)
+        faults += [f"{width} px wide: {fault}" for fault in wide(page, keyboard=width == widths[0])]
+    page.emulate_media(media="print")
+    resize(page, PAPER)
+    faults += [f"on paper: {fault}" for fault in wide(page, printed=True)]
+    page.emulate_media(media="screen")
+    resize(page, DESK)
+    for mode in modes:
+        page.emulate_media(color_scheme=mode)
+        settle(page)
+        if page.evaluate("document.documentElement.dataset.theme") not in (mode, None):
+            faults.append(f"{mode}: the page does not follow the system's colour mode")
+        faults += [f"{mode}: {fault}" for fault in axe(page, contrast_only=mode != modes[0])]
+    return [f"{page.url.split('/', 3)[3]}: {fault}" for fault in faults + watch.faults()]
+
+
+def resize(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    settle(page)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_page(reader: Reader, address: str, name: str) -> None:
+    """Nothing on the console, no failed or foreign request, nothing too wide, all formulas set, nothing for axe.
+
+    One language is loaded in the light on a desk, the other is reached by the switch, in the dark on a telephone.
+    """
+    first, second = LANGUAGES
+    page, watch = reader(f"{first}/{name}.html", width=DESK)
+    faults = look(page, watch, ("light", "dark"), (DESK, TELEPHONE))
+    resize(page, TELEPHONE)
+    page.locator("a.language-switch").click()
+    page.wait_for_url(f"{address}{second}/{name}.html")
+    faults += look(page, watch, ("dark", "light"), (TELEPHONE, DESK))
+    assert page.evaluate("document.documentElement.lang") == second
+    assert page.locator("a.language-switch").evaluate("a => a.href") == f"{address}{first}/{name}.html"
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def test_root_page(reader: Reader) -> None:
+    page, watch = reader("index.html?stay")
+    faults = look(page, watch, ("light", "dark"), (DESK, TELEPHONE))
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def test_source_listings(reader: Reader, site: Path, address: str) -> None:
+    """Listings of modules come from one template and differ in code only; axe reads the longest."""
+    listings = sorted(site.glob("en/_modules/keydoor/**/*.html"))
+    listings.sort(key=lambda path: path.stat().st_size)
+    page, watch = reader("index.html?stay", width=TELEPHONE)
+    faults = []
+    for path in listings:
+        page.goto(address + path.relative_to(site).as_posix())
+        settle(page)
+        faults += [f"{path.relative_to(site)}: {fault}" for fault in wide(page) + identifiers(page) + watch.faults()]
+    faults += look(page, watch, ("light", "dark"), (TELEPHONE, DESK))
+    assert listings
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def test_no_page_is_left_out(site: Path) -> None:
+    """A page that the build makes of itself has to be named above."""
+    for language in LANGUAGES:
+        folder = site / language
+        made = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.html")}
+        made = {name for name in made if not name.startswith(("_static/", "_modules/keydoor"))}
+        assert made == set(NAMES)
