@@ -110,7 +110,7 @@ def write_course(book: Book, path: Path, version: str) -> None:
 
 
 def site_key(book: Book, environ: Mapping[str, str] = os.environ) -> str:
-    """A hash of all that the site is made from: package, requirements and profile, pages and the means of the build."""
+    """A hash of all that the pages are made from: package, requirements, profile, texts and the means of the build."""
     digest = hashlib.sha256(execute.cache_key(book, environ).encode())
     files = [book.root / name for name in ("_config.yml", "_toc.yml", "pyproject.toml")]
     files += sorted(path for path in book.source.rglob("*") if path.is_file())
