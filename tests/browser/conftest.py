@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from book.assemble import site_is_fresh
@@ -53,11 +54,13 @@ def chromium() -> str:
 def site(chromium: str) -> Path:
     """The folder of the real site: the one that stands in `_build` if it is of the present sources, else a new one."""
     book = Book(ROOT, ROOT / "_build")
-    if not site_is_fresh(book, PROFILE):
-        command = [sys.executable, "-m", "book.build"]
-        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **PROFILE})
-        if result.returncode:
-            pytest.fail(f"the book does not build, so there is no site to try:\n{result.stderr}", pytrace=False)
+    book.output.mkdir(exist_ok=True)
+    with FileLock(book.output / "browser.lock"):  # one worker builds, the others wait and find it fresh
+        if not site_is_fresh(book, PROFILE):
+            command = [sys.executable, "-m", "book.build"]
+            result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **PROFILE})
+            if result.returncode:
+                pytest.fail(f"the book does not build, so there is no site to try:\n{result.stderr}", pytrace=False)
     return book.output / "html"
 
 
