@@ -126,7 +126,7 @@ def site_is_fresh(book: Book, environ: Mapping[str, str] = os.environ) -> bool:
     return stamp.is_file() and stamp.read_text("utf8") == site_key(book, environ)
 
 
-def assemble(book: Book, version: str, key: str = "") -> Path:
+def assemble(book: Book, version: str, key: str) -> Path:
     """Make the site beside the old one, then put it in the old one's place.
 
     Args:
@@ -149,7 +149,7 @@ def assemble(book: Book, version: str, key: str = "") -> Path:
     if schema.is_file():
         shutil.copy(schema, fresh / schema.name)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
-    (fresh / STAMP).write_text(key or site_key(book), "utf8")
+    (fresh / STAMP).write_text(key, "utf8")
     if site.exists():
         site.rename(old)
     fresh.rename(site)

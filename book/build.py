@@ -217,6 +217,7 @@ def build(book: Book) -> None:
         ("comparing what the cells give in both languages", outputs.check),
         ("looking at the figures", figures.check),
     ]
+    key = assemble.site_key(book)  # of the sources as they are now: they may be edited while the build runs
     for title, gate in gates:
         with step(title):
             problems = gate(book)
@@ -227,7 +228,7 @@ def build(book: Book) -> None:
         print("\n".join(messages), file=sys.stderr)
         raise SystemExit(f"{len(messages)} message(s) of Sphinx: the book was not built.")
     with step("putting the site together"):
-        site = assemble.assemble(book, version(book))
+        site = assemble.assemble(book, version(book), key)
     print(f"The book is in {book.shown(site)}: open index.html there, or run `make serve`.")
 
 

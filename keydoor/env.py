@@ -159,8 +159,8 @@ class KeyDoorAgentEnv(_Base):
     """A room, two keys, two locked doors, and a clue that is shown once.
 
     **Description.** One of the two doors counts, red or blue with probability ½ each. Only ``inspect`` tells which, for
-    one turn; every later observation hides it. The agent takes a key, uses it on a door and finishes. What a failed
-    attempt to open a door does is the rule set's matter: see :mod:`keydoor.rules`.
+    one turn; any later one hides it, unless the agent looks again. The agent takes a key, uses it on a door and
+    finishes. What a failed attempt to open a door does is the rule set's matter: see :mod:`keydoor.rules`.
 
     **Actions.** ``Discrete(6)``. :meth:`step` accepts an index, a name, or a tool call in JSON such as
     ``{"name": "inspect"}``.
