@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from jupyter_cache import get_cache
 from myst_nb.core.read import read_myst_markdown_notebook
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.ext import viewcode
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.i18n import CatalogInfo
@@ -245,6 +247,12 @@ def show_colons(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines
     lines[:] = [line.replace(COLON, ":") for line in lines]
 
 
+def module_file(app: Sphinx, module: str) -> str | None:
+    """Where the source of a module lies, without importing it: viewcode's own way would load torch for each build."""
+    found = find_spec(module)
+    return found.origin if found else None
+
+
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
@@ -293,6 +301,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     set_language(app)
     complete_catalogue(app)
     app.setup_extension("sphinx_proof")  # whose directive for proofs is replaced below
+    viewcode.get_module_filename = module_file
     app.setup_extension("sphinx.ext.autodoc")  # whose docstrings are mended below
     app.add_config_value("book_languages", [], "html")
     app.connect("config-inited", speak, priority=100)
