@@ -138,6 +138,11 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
     return messages
 
 
+KEPT = (".doctrees", "jupyter_execute", "html/_modules")
+"""What a rendering leaves for the next: parsed pages, figures, and the listings of the package's source. Not all of its
+HTML: Sphinx gives stylesheets that are there at the start another address, and two builds would differ."""
+
+
 def render_key(book: Book) -> str:
     """A hash of all that the rendering depends on besides the text of the pages."""
     digest = hashlib.sha256(f"{execute.cache_key(book)} {book.root} {version(book)}".encode())
@@ -163,7 +168,7 @@ def restore(book: Book, code: str) -> None:
     shutil.rmtree(work, ignore_errors=True)
     key = good / "key"
     if key.is_file() and key.read_text("utf8") == render_key(book):
-        for name in (".doctrees", "jupyter_execute", "html"):
+        for name in KEPT:
             shutil.copytree(good / name, work / name)
 
 
@@ -171,7 +176,7 @@ def remember(book: Book, code: str) -> None:
     """Keep the parsed pages of a good rendering for :func:`restore`."""
     work, good = (book.output / name / code for name in ("render", "good"))
     shutil.rmtree(good, ignore_errors=True)
-    for name in (".doctrees", "jupyter_execute", "html"):
+    for name in KEPT:
         shutil.copytree(work / name, good / name)
     (good / "key").write_text(render_key(book), "utf8")
 
