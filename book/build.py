@@ -168,7 +168,7 @@ def restore(book: Book, code: str) -> None:
     shutil.rmtree(work, ignore_errors=True)
     key = good / "key"
     if key.is_file() and key.read_text("utf8") == render_key(book):
-        for name in KEPT:
+        for name in filter(lambda name: (good / name).is_dir(), KEPT):
             shutil.copytree(good / name, work / name)
 
 
@@ -176,7 +176,7 @@ def remember(book: Book, code: str) -> None:
     """Keep the parsed pages of a good rendering for :func:`restore`."""
     work, good = (book.output / name / code for name in ("render", "good"))
     shutil.rmtree(good, ignore_errors=True)
-    for name in KEPT:
+    for name in filter(lambda name: (work / name).is_dir(), KEPT):  # a book without figures or package has not all
         shutil.copytree(work / name, good / name)
     (good / "key").write_text(render_key(book), "utf8")
 
