@@ -18,11 +18,8 @@ from torch.nn.functional import log_softmax
 
 from keydoor._checks import refuse
 from keydoor.env import KeyDoorAgentEnv
-from keydoor.policy import NO_ACTION, RecurrentActorCritic
+from keydoor.policy import RecurrentActorCritic
 from keydoor.records import Transition
-from keydoor.rules import ACTIONS, OBSERVATIONS
-
-OBSERVATION_INDEX = {name: index for index, name in enumerate(OBSERVATIONS)}
 
 
 @dataclass
@@ -49,11 +46,14 @@ def play(
     """Play one episode in each environment, all of them together, a turn at a time.
 
     ``observations`` are the first ones, from ``reset``. Each sampled action uses one number of its episode's ``draws``;
-    without ``draws`` the play is greedy, and of equally likely actions the one with the lowest index is taken.
+    without ``draws`` the play is greedy, and of equally likely actions the one with the lowest index is taken. All
+    environments have the same actions and observations.
     """
     episodes = [Episode() for _ in envs]
-    seen = [_observation_index(observation) for observation in observations]
-    previous = [NO_ACTION] * len(envs)
+    names, words = envs[0].world.actions, envs[0].world.observations
+    index_of = {word: index for index, word in enumerate(words)}
+    seen = [index_of[x] if isinstance(x, str) else x for x in observations]
+    previous = [len(names)] * len(envs)
     running = list(range(len(envs)))
     cut: list[int] = []
     with torch.no_grad():
@@ -69,16 +69,16 @@ def play(
                 episodes[i].values.append(_number(values[i], "the critic's value at the cut"))
             cut, still_running = [], []
             for i in running:
-                name = ACTIONS[actions[i]]
+                name = names[actions[i]]
                 logprob = _number(chosen[i], "the log-probability of the action taken")
                 episodes[i].values.append(_number(values[i], "the critic's value"))
                 after, _, terminated, truncated, info = envs[i].step(name, gamma=gamma)
-                after_index = _observation_index(after)
+                after_index = index_of[after] if isinstance(after, str) else after
                 episodes[i].transitions.append(
                     Transition(
-                        observation=OBSERVATIONS[seen[i]],
+                        observation=words[seen[i]],
                         action=name,
-                        next_observation=OBSERVATIONS[after_index],
+                        next_observation=words[after_index],
                         behavior_logprob=0.0 if draws is None else logprob,
                         base_reward=info["base_reward"],
                         shaped_reward=info["shaped_reward"],
@@ -112,12 +112,7 @@ def _sample(logprobs: Tensor, draws: Sequence[random.Random], running: Sequence[
     cumulative = logprobs.exp().cumsum(dim=-1)
     # Divided by its last entry, the function ends at exactly 1: a draw below 1 always finds an action, and the first
     # action whose entry exceeds the draw never has probability 0.
-    return (cumulative / cumulative[:, -1:] <= uniform).sum(dim=-1).clamp(max=len(ACTIONS) - 1)
-
-
-def _observation_index(observation: str | int) -> int:
-    """Environments say what is seen by name or by index; the network counts."""
-    return observation if isinstance(observation, int) else OBSERVATION_INDEX[observation]
+    return (cumulative / cumulative[:, -1:] <= uniform).sum(dim=-1).clamp(max=logprobs.shape[-1] - 1)
 
 
 def _number(value: float, name: str) -> float:

@@ -8,12 +8,13 @@ the standard library alone, and draws the same targets from the same seed. It on
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from keydoor._checks import Number, one_of, refuse, unit_interval, whole
-from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS, RULE_SETS, State, get_rules
+from keydoor.rules import COLOURS, RULE_SETS, Rules, State, get_rules
 from keydoor.turns import parse_action
 
 if TYPE_CHECKING:
@@ -63,9 +64,6 @@ REWARD_MODES = ("sparse", "potential")
 OBSERVATION_MODES = ("names", "indices")
 """Observations as strings of :data:`keydoor.rules.OBSERVATIONS`, or as their indices."""
 
-_ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
-_OBSERVATION_INDEX = {name: index for index, name in enumerate(OBSERVATIONS)}
-
 
 class ResetNeeded(RuntimeError, _OrderError):
     """An episode was needed and none is running: before the first ``reset``, or after the end.
@@ -75,50 +73,53 @@ class ResetNeeded(RuntimeError, _OrderError):
     """
 
 
-def _flat(name: str) -> tuple[tuple[tuple[Any, ...], ...], ...]:
+@cache
+def _flat(rules: Rules) -> tuple[tuple[tuple[Any, ...], ...], ...]:
     """The tables of a rule set with both potentials beside each outcome: a step is then one look-up."""
-    rules = get_rules(name)
     return tuple(
         tuple((*outcome, phi, 0.0 if outcome.stop_reason else rules.potential[outcome.state]) for outcome in row)
         for phi, row in zip(rules.potential, rules.table, strict=True)
     )
 
 
-_TABLES = {name: _flat(name) for name in RULE_SETS}
-
-
-def draw_target(generator: random.Random) -> str:
-    """The hidden colour of one episode, each with probability ½: one call of ``generator.random()``.
+def draw_target(generator: random.Random, colours: Sequence[str] = COLOURS) -> str:
+    """The hidden colour of one episode, each with the same probability: one call of ``generator.random()``.
 
     Python promises the numbers of ``random()`` for a seed over versions and machines, and those of no other method.
 
     Args:
         generator: where the number comes from; one call of its ``random()`` is used up.
+        colours: what is drawn from, at least one name.
 
     Returns:
-        ``"red"`` if the number is below ½, else ``"blue"``.
+        ``colours[i]`` for a number in :math:`[i/n, (i+1)/n)`, where :math:`n` is how many there are: with the two of
+        the standard world ``"red"`` if the number is below ½, else ``"blue"``.
 
     Example:
         >>> generator = random.Random(0)
         >>> [draw_target(generator) for _ in range(4)]
         ['blue', 'blue', 'red', 'red']
     """
-    return COLOURS[0] if generator.random() < 0.5 else COLOURS[1]
+    return colours[int(len(colours) * generator.random())]
 
 
-def contract_table(rules: str = "standard", target: str = "red") -> list[dict[str, Any]]:
+def contract_table(
+    rules: str = "standard", target: str = "red", *, colours: int = 2, delay: int = 0
+) -> list[dict[str, Any]]:
     """What each action does in each state that can be reached, as rows to print: the contract, from the tables.
 
     Args:
         rules: a rule set, one of :data:`keydoor.rules.RULE_SETS`.
-        target: the hidden colour; the other one only exchanges the names of the colours.
+        target: the hidden colour; another one only exchanges the names of the colours.
+        colours: number of colours, at least 2; see :func:`keydoor.rules.get_rules`.
+        delay: turns between a clue and the next valid pickup, at least 0.
 
     Returns:
         A row for each state and action, states in the order in which they can be reached. The two limits of an
         episode are no part of the table.
 
     Raises:
-        ValueError: an unknown rule set or colour.
+        ValueError: an unknown rule set or colour, or a number out of its range.
 
     Example:
         >>> rows = contract_table("standard")
@@ -129,13 +130,13 @@ def contract_table(rules: str = "standard", target: str = "red") -> list[dict[st
         >>> print(*(row["observation"] for row in rows[:6]))
         clue_red invalid invalid failure failure failure
     """
-    one_of(target, "target", COLOURS)
-    tables = get_rules(rules)
+    tables = get_rules(rules, colours=colours, delay=delay)
+    one_of(target, "target", tables.colours)
     rows = []
-    for state, outcomes in zip(tables.states, _TABLES[rules], strict=True):
+    for state, outcomes in zip(tables.states, _flat(tables), strict=True):
         if state.target == target:
             for action, (_, observation, base_reward, invalid, stop_reason, before, after) in zip(
-                ACTIONS, outcomes, strict=True
+                tables.actions, outcomes, strict=True
             ):
                 rows.append(
                     {
@@ -143,6 +144,7 @@ def contract_table(rules: str = "standard", target: str = "red") -> list[dict[st
                         "key": state.key,
                         "opened": state.opened,
                         "shown": state.shown,
+                        "wait": state.wait,
                         "action": action,
                         "observation": observation,
                         "base_reward": base_reward,
@@ -210,6 +212,9 @@ class KeyDoorAgentEnv(_Base):
         gamma: discount :math:`\\gamma\\in[0,1]` of the shaping term where :meth:`step` is given none. It must be the
             learner's, or the shaping pays for going in circles.
         rules: rule set, one of :data:`keydoor.rules.RULE_SETS`.
+        colours: number of colours, at least 2. With :math:`n` of them there are :math:`2n+2` actions and
+            :math:`n+6` observations; their names are ``world.actions`` and ``world.observations``.
+        delay: turns that must pass between a clue and the next pickup that is not invalid, at least 0.
         reward_mode: one of :data:`REWARD_MODES`.
         observation_mode: one of :data:`OBSERVATION_MODES`. The registered id has ``"indices"``.
         render_mode: ``"ansi"`` or ``None``.
@@ -245,6 +250,8 @@ class KeyDoorAgentEnv(_Base):
         collector_limit: int | None = None,
         gamma: Number = 0.99,
         rules: str = "standard",
+        colours: int = 2,
+        delay: int = 0,
         reward_mode: str = "sparse",
         observation_mode: str = "names",
         render_mode: str | None = None,
@@ -253,21 +260,27 @@ class KeyDoorAgentEnv(_Base):
         self.collector_limit = None if collector_limit is None else whole(collector_limit, "collector_limit", least=1)
         self.gamma = unit_interval(gamma, "gamma")
         self.rules = one_of(rules, "rules", RULE_SETS)
+        self.world = get_rules(rules, colours=colours, delay=delay)
+        """The tables of this world."""
+        self._table = _flat(self.world)
+        self._action_index = {name: index for index, name in enumerate(self.world.actions)}
+        self._observation_index = {name: index for index, name in enumerate(self.world.observations)}
         self.reward_mode = one_of(reward_mode, "reward_mode", REWARD_MODES)
         self.observation_mode = one_of(observation_mode, "observation_mode", OBSERVATION_MODES)
         if render_mode is not None:
             one_of(render_mode, "render_mode", self.metadata["render_modes"])
         self.render_mode = render_mode
         if gymnasium is not None:
-            self.action_space: gymnasium.spaces.Discrete = gymnasium.spaces.Discrete(len(ACTIONS))
-            """The indices of :data:`keydoor.rules.ACTIONS`; only where Gymnasium is installed."""
+            actions, observations = self.world.actions, self.world.observations
+            self.action_space: gymnasium.spaces.Discrete = gymnasium.spaces.Discrete(len(actions))
+            """The indices of ``world.actions``; only where Gymnasium is installed."""
             self.observation_space: gymnasium.spaces.Space[Any] = (
-                gymnasium.spaces.Discrete(len(OBSERVATIONS))
+                gymnasium.spaces.Discrete(len(observations))
                 if observation_mode == "indices"
                 else gymnasium.spaces.Text(
-                    min_length=min(map(len, OBSERVATIONS)),
-                    max_length=max(map(len, OBSERVATIONS)),
-                    charset=frozenset("".join(OBSERVATIONS)),
+                    min_length=min(map(len, observations)),
+                    max_length=max(map(len, observations)),
+                    charset=frozenset("".join(observations)),
                 )
             )
             """Observations in the form that ``observation_mode`` chooses; only where Gymnasium is installed."""
@@ -305,32 +318,32 @@ class KeyDoorAgentEnv(_Base):
         if seed is not None:
             seed = whole(seed, "seed", least=0)
         if target is not None:
-            target = one_of(target, "target", COLOURS)
+            target = one_of(target, "target", self.world.colours)
         if options is not None:
             if not isinstance(options, Mapping) or set(options) - {"target"}:
                 refuse("options", options, "a mapping with no key but 'target'")
             wanted = options.get("target")
             if wanted is not None:
-                wanted = one_of(wanted, "options['target']", COLOURS)
+                wanted = one_of(wanted, "options['target']", self.world.colours)
                 if target not in (None, wanted):
                     refuse("options['target']", wanted, f"the colour that target gives, {target}")
                 target = wanted
 
         if seed is not None:
             self._reseed(seed)
-        rules = get_rules(self.rules)
-        self._state = rules.start[target or draw_target(self._random)]
+        rules = self.world
+        self._state = rules.start[target or draw_target(self._random, rules.colours)]
         self._running, self._turn, self._last = True, 0, ""
         observation: Any = rules.start_observation
         if self.observation_mode == "indices":
-            observation = _OBSERVATION_INDEX[observation]
+            observation = self._observation_index[observation]
         return observation, {"turn": 0, "potential_after": rules.potential[self._state], "stop_reason": None}
 
     def step(self, action: Any, *, gamma: Number | None = None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn.
 
         Args:
-            action: a name of :data:`keydoor.rules.ACTIONS`, its index, or a text that
+            action: a name of ``world.actions``, its index, or a text that
                 :func:`keydoor.turns.parse_action` reads as one of them.
             gamma: discount of the shaping term of this turn, in [0, 1]; ``None``: the environment's. A
                 :class:`~fractions.Fraction` makes ``info["shaped_reward"]`` one.
@@ -348,18 +361,18 @@ class KeyDoorAgentEnv(_Base):
         if not self._running or self._state is None:
             raise ResetNeeded("no episode is running: call reset() before the first step and after an end")
         kind = type(action)
-        if kind is str and action in _ACTION_INDEX:
-            index = _ACTION_INDEX[action]
-        elif kind is int and 0 <= action < len(ACTIONS):
+        if kind is str and action in self._action_index:
+            index = self._action_index[action]
+        elif kind is int and 0 <= action < len(self._action_index):
             index = action
         else:
-            index = _ACTION_INDEX[parse_action(action)]
+            index = self._action_index[parse_action(action, colours=len(self.world.colours))]
         if gamma is None:
             gamma = self.gamma
         elif type(gamma) is not float or not 0.0 <= gamma <= 1.0:
             gamma = unit_interval(gamma, "gamma")
 
-        outcome = _TABLES[self.rules][self._state][index]
+        outcome = self._table[self._state][index]
         self._state, observation, base_reward, invalid, stop_reason, before, after = outcome
         self._turn = turn = self._turn + 1
         truncated = False
@@ -376,7 +389,7 @@ class KeyDoorAgentEnv(_Base):
         else:
             shaped_reward = base_reward + gamma * after - before
         if self.render_mode is not None:
-            self._last = f"{ACTIONS[index]} -> {observation}" + (f" ({stop_reason})" if stop_reason else "")
+            self._last = f"{self.world.actions[index]} -> {observation}" + (f" ({stop_reason})" if stop_reason else "")
         info = {
             "potential_before": before,
             "potential_after": after,
@@ -387,7 +400,7 @@ class KeyDoorAgentEnv(_Base):
             "turn": turn,
         }
         return (
-            _OBSERVATION_INDEX[observation] if self.observation_mode == "indices" else observation,
+            self._observation_index[observation] if self.observation_mode == "indices" else observation,
             base_reward if self.reward_mode == "sparse" else float(shaped_reward),
             terminated,
             truncated,
@@ -403,7 +416,7 @@ class KeyDoorAgentEnv(_Base):
         """
         if self._state is None:
             raise ResetNeeded("there is no state before the first reset()")
-        return get_rules(self.rules).states[self._state]
+        return self.world.states[self._state]
 
     @property
     def target(self) -> str:

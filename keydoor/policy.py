@@ -21,10 +21,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from keydoor._checks import finite, flag, refuse, unit_interval, whole
-from keydoor.rules import ACTIONS, OBSERVATIONS
+from keydoor.rules import ACTIONS, get_rules
 
 NO_ACTION = len(ACTIONS)
-"""Index of the previous action at the first turn, when there is none yet."""
+"""Index of the previous action at the first turn, when there is none yet; ``model.no_action`` with more colours."""
 
 
 class RecurrentActorCritic(nn.Module):
@@ -42,6 +42,7 @@ class RecurrentActorCritic(nn.Module):
         gamma: the discount to which the critic's values belong, in [0, 1]. Whoever bootstraps with these values or
             adds a shaping term for this learner has to use the same number.
         previous_action: whether the network is shown the action of the turn before.
+        colours: number of colours of the world, at least 2; see :func:`keydoor.rules.get_rules`.
 
     Raises:
         ValueError: an argument is outside of its range.
@@ -66,6 +67,7 @@ class RecurrentActorCritic(nn.Module):
         head_scale: float = 0.01,
         gamma: float = 0.99,
         previous_action: bool = True,
+        colours: int = 2,
     ) -> None:
         super().__init__()
         seed = whole(seed, "seed", least=0, bits=63)
@@ -73,17 +75,21 @@ class RecurrentActorCritic(nn.Module):
         head_scale = float(finite(head_scale, "head_scale"))
         self.gamma = float(unit_interval(gamma, "gamma"))
         self.previous_action = flag(previous_action, "previous_action")
+        world = get_rules(colours=colours)
+        observations, actions = len(world.observations), len(world.actions)
+        self.no_action = actions
+        """Index of the previous action at the first turn, when there is none yet."""
         with torch.random.fork_rng(devices=[]):  # torch's layers draw from the global generator as they are built
-            self.gru = nn.GRU(len(OBSERVATIONS) + len(ACTIONS) + 1, self.hidden_size, batch_first=True)
+            self.gru = nn.GRU(observations + actions + 1, self.hidden_size, batch_first=True)
             """The memory, from one-hot observation and previous action to the hidden state."""
-            self.policy_head = nn.Linear(self.hidden_size, len(ACTIONS))
+            self.policy_head = nn.Linear(self.hidden_size, actions)
             """From a hidden state to one logit for each action."""
             self.value_head = nn.Linear(self.hidden_size, 1)
             """From a hidden state to the critic's value."""
         self._observation_codes: Tensor
         self._action_codes: Tensor
-        self.register_buffer("_observation_codes", torch.eye(len(OBSERVATIONS)), persistent=False)
-        self.register_buffer("_action_codes", torch.eye(len(ACTIONS) + 1), persistent=False)
+        self.register_buffer("_observation_codes", torch.eye(observations), persistent=False)
+        self.register_buffer("_action_codes", torch.eye(actions + 1), persistent=False)
         # What torch has put there is replaced by its own distribution, U(-1/sqrt(n), 1/sqrt(n)), from our generator.
         generator = torch.Generator().manual_seed(seed)
         bound = 1 / math.sqrt(self.hidden_size)
@@ -113,9 +119,9 @@ class RecurrentActorCritic(nn.Module):
         """Policy and values along whole sequences.
 
         Args:
-            observations: integers of shape ``(batch, turns)``, indices into ``OBSERVATIONS``.
+            observations: integers of shape ``(batch, turns)``, indices into the world's ``observations``.
             previous_actions: integers of the same shape; ``previous_actions[i, t]`` is the action of turn ``t - 1``,
-                :data:`NO_ACTION` at the first turn.
+                ``no_action`` at the first turn.
             state: hidden state before the first of these turns, ``(1, batch, hidden_size)``; ``None`` starts afresh.
 
         Returns:
@@ -157,7 +163,7 @@ class RecurrentActorCritic(nn.Module):
             found = (state.dtype, tuple(state.shape)) if isinstance(state, Tensor) else state
             refuse("state", found, f"None, or a tensor of {dtype} and shape {shape}")
         if not self.previous_action:
-            previous_actions = torch.full_like(previous_actions, NO_ACTION)
+            previous_actions = torch.full_like(previous_actions, self.no_action)
         seen = _one_hot(observations, "observations", self._observation_codes)
         done = _one_hot(previous_actions, "previous_actions", self._action_codes)
         hidden, state = self.gru(torch.cat([seen, done], dim=-1), state)

@@ -29,14 +29,13 @@ import torch
 from torch.nn.functional import log_softmax
 
 from keydoor._checks import finite, flag, one_of, refuse, unit_interval, whole
-from keydoor._play import OBSERVATION_INDEX, Episode, one_thread, play
+from keydoor._play import Episode, one_thread, play
 from keydoor.env import REWARD_MODES, KeyDoorAgentEnv, draw_target
-from keydoor.policy import NO_ACTION, RecurrentActorCritic
+from keydoor.policy import RecurrentActorCritic
 from keydoor.records import Transition
 from keydoor.returns import discounted_return, gae_advantages
-from keydoor.rules import ACTIONS, COLOURS, RULE_SETS
+from keydoor.rules import RULE_SETS, Rules, get_rules
 
-_ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 _EVALUATED_TOGETHER = 256  # episodes in one batch of an evaluation: bounds its memory, changes no result
 _LARGEST_SETTING = 1e30  # torch's float32 overflows a little above
 
@@ -95,6 +94,10 @@ class TrainingConfig:
     """Turns after which the collector cuts, at least 1; ``None``: never. Evaluations run without it."""
     rules: str = "standard"
     """Rule set of the world."""
+    colours: int = 2
+    """Number of colours of the world, at least 2."""
+    delay: int = 0
+    """Turns between a clue and the next valid pickup, at least 0."""
 
     def __post_init__(self) -> None:
         checks: dict[str, Callable[[Any, str], Any]] = {
@@ -104,6 +107,8 @@ class TrainingConfig:
             **dict.fromkeys(("learning_rate", "clip", "max_gradient_norm"), partial(_measure, zero=False)),
             **dict.fromkeys(("previous_action", "normalise_advantages"), flag),
             "rules": partial(one_of, known=RULE_SETS),
+            "colours": lambda value, _: len(get_rules(colours=value).colours),
+            "delay": lambda value, _: get_rules(delay=value).delay,
         }
         if self.collector_limit is not None:
             checks["collector_limit"] = checks["task_horizon"]
@@ -173,6 +178,7 @@ def collect_episode(
         seed = whole(seed, "seed", least=0)
     gamma = float(model.gamma if gamma is None else unit_interval(gamma, "gamma"))
     draws = None if flag(greedy, "greedy") else [random.Random(seed)]
+    _check_fit(model, env.world)
     observation, _ = env.reset(target=target)
     with one_thread():
         (episode,) = play(model, [env], [observation], draws, gamma)
@@ -195,15 +201,23 @@ def _check_policy(model: Any) -> None:
         refuse("model", model, "a RecurrentActorCritic, or a module with its initial_state, step and gamma")
 
 
-def evaluation_plan(episodes: int, seed: int) -> list[tuple[str, int]]:
+def _check_fit(model: Any, world: Rules) -> None:
+    """A network for two colours would read the indices of three as others. A wrapped one may not say what it is for."""
+    made_for = getattr(model, "no_action", len(world.actions))
+    if made_for != len(world.actions):
+        refuse("model", f"a network for {made_for} actions", f"one for the {len(world.actions)} of this world")
+
+
+def evaluation_plan(episodes: int, seed: int, *, colours: int = 2) -> list[tuple[str, int]]:
     """Which episodes an evaluation plays: the target and the seed of the actions of each.
 
-    Half of them have each target; with an odd number ``seed`` decides who gets the one more. Each can be played alone
-    by :func:`collect_episode`, in any order, and comes out as it did in the evaluation.
+    The targets take turns, so that each has its share; ``seed`` decides who gets one more where they do not divide.
+    Each can be played alone by :func:`collect_episode`, in any order, and comes out as it did in the evaluation.
 
     Args:
         episodes: how many, at least 1.
         seed: seed of the plan, a whole number.
+        colours: number of colours of the world, at least 2.
 
     Returns:
         A pair ``(target, seed)`` for each episode.
@@ -217,8 +231,11 @@ def evaluation_plan(episodes: int, seed: int) -> list[tuple[str, int]]:
     """
     episodes, seed = whole(episodes, "episodes", least=1), whole(seed, "seed", least=0)
     generator = random.Random(seed)
-    odd_one = draw_target(generator)
-    targets = [COLOURS[i % len(COLOURS)] for i in range(episodes - episodes % 2)] + [odd_one] * (episodes % 2)
+    names = get_rules(colours=colours).colours
+    first = names.index(draw_target(generator, names))
+    rest = episodes % len(names)
+    targets = [names[i % len(names)] for i in range(episodes - rest)]
+    targets += [names[(first + i) % len(names)] for i in range(rest)]
     return [(target, generator.getrandbits(63)) for target in targets]
 
 
@@ -230,19 +247,23 @@ def evaluate_policy(
     greedy: bool = True,
     task_horizon: int = 8,
     rules: str = "standard",
+    colours: int = 2,
+    delay: int = 0,
 ) -> dict[str, float]:
     """How well a policy does, over whole episodes.
 
     Args:
         model: the policy. Its parameters, gradients and train/eval mode are as before afterwards; during the call it
             is in eval mode.
-        episodes: how many to play, at least 1; half of them with each target, see :func:`evaluation_plan`.
+        episodes: how many to play, at least 1; each target has its share, see :func:`evaluation_plan`.
         seed: seed of the evaluation, a whole number.
         greedy: take the most likely action at each turn (ties: the lowest index) instead of sampling. In this world
-            greedy play has two trajectories, one for each target: the success rate of an even number of episodes is
-            0, ½ or 1.
+            greedy play has one trajectory for each target: with two colours the success rate of an even number of
+            episodes is 0, ½ or 1.
         task_horizon: turns that the task allows, at least 1.
         rules: rule set of the world.
+        colours: number of colours of the world, at least 2; the network has to be made for as many.
+        delay: turns between a clue and the next valid pickup, at least 0.
 
     Returns:
         ``success_rate``, the share of episodes that end in success; ``mean_turns``, turns per episode;
@@ -257,10 +278,12 @@ def evaluate_policy(
         0.0
     """
     _check_policy(model)
-    plan = evaluation_plan(episodes, seed)
+    plan = evaluation_plan(episodes, seed, colours=colours)
     greedy = flag(greedy, "greedy")
     count = min(len(plan), _EVALUATED_TOGETHER)
-    envs = [KeyDoorAgentEnv(task_horizon=task_horizon, rules=rules) for _ in range(count)]
+    world: dict[str, Any] = {"task_horizon": task_horizon, "rules": rules, "colours": colours, "delay": delay}
+    envs = [KeyDoorAgentEnv(**world) for _ in range(count)]
+    _check_fit(model, envs[0].world)
     with one_thread():
         return _evaluate(model, envs, plan, greedy)
 
@@ -360,8 +383,8 @@ def train_actor_critic(
     elif not isinstance(config, TrainingConfig):
         refuse("config", config, "a TrainingConfig")
 
-    world: dict[str, Any] = {"task_horizon": config.task_horizon, "rules": config.rules}
-    plan = evaluation_plan(evaluation_episodes, seed)
+    world: dict[str, Any] = {name: getattr(config, name) for name in ("task_horizon", "rules", "colours", "delay")}
+    plan = evaluation_plan(evaluation_episodes, seed, colours=config.colours)
     evaluation_envs = [KeyDoorAgentEnv(**world) for _ in range(min(len(plan), _EVALUATED_TOGETHER))]
     envs = [KeyDoorAgentEnv(**world, collector_limit=config.collector_limit) for _ in range(episodes_per_update)]
     generator = random.Random(seed)
@@ -381,11 +404,12 @@ def train_actor_critic(
             head_scale=config.head_scale,
             gamma=config.gamma,
             previous_action=config.previous_action,
+            colours=config.colours,
         )
         optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
         curve.append({"update": -1, **_evaluate(model, evaluation_envs, plan, True), **figures})
         for update in range(updates):
-            first = [env.reset(target=draw_target(generator))[0] for env in envs]
+            first = [env.reset(target=draw_target(generator, env.world.colours))[0] for env in envs]
             draws = [random.Random(generator.getrandbits(63)) for _ in envs]
             episodes = play(model, envs, first, draws, config.gamma)
             returns = [discounted_return(episode.rewards(reward_mode), config.gamma) for episode in episodes]
@@ -410,13 +434,15 @@ def _learn(
 ) -> dict[str, float]:
     """The gradient steps of one update. Returns the parts of the loss at the first of them."""
     turns = max(len(episode.transitions) for episode in episodes)
+    world = get_rules(colours=config.colours)
+    action_index, observation_index = ({x: i for i, x in enumerate(xs)} for xs in (world.actions, world.observations))
     seen, done, played_rows = [], [], []  # rows of equal length; what follows the end of an episode is not looked at
     actions, old_logprobs, advantages, old_values = [], [], [], []  # flat, the turns that were played
     for episode in episodes:
-        taken = [_ACTION_INDEX[transition.action] for transition in episode.transitions]
+        taken = [action_index[transition.action] for transition in episode.transitions]
         rest = turns - len(taken)
-        seen.append([OBSERVATION_INDEX[x.observation] for x in episode.transitions] + [0] * rest)
-        done.append([NO_ACTION, *taken[:-1]] + [NO_ACTION] * rest)
+        seen.append([observation_index[x.observation] for x in episode.transitions] + [0] * rest)
+        done.append([model.no_action, *taken[:-1]] + [model.no_action] * rest)
         played_rows.append([True] * len(taken) + [False] * rest)
         actions += taken
         old_logprobs += [transition.behavior_logprob for transition in episode.transitions]

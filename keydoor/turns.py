@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from keydoor._checks import Number, binary, real, refuse, same_length, sequence, unit_interval, unwrap
-from keydoor.rules import ACTIONS, COLOURS
+from keydoor.rules import PALETTE, get_rules
 
 ROUNDING = 1e-9
 """How far a log-probability may lie above 0, or a sum of probabilities above 1, and still count as rounding."""
@@ -29,7 +29,7 @@ ROUNDING = 1e-9
 _TOOL_CALLS = {
     (tool, colour): f"{action}_{colour}"
     for tool, action in (("pickup", "pickup"), ("open_door", "open"))
-    for colour in COLOURS
+    for colour in PALETTE
 }
 
 Parser = Mapping[str, Any] | Callable[[str], Any]
@@ -295,7 +295,7 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text}, which is not JSON")
 
 
-def _parse_call(text: str) -> str:
+def _parse_call(text: str, actions: tuple[str, ...]) -> str:
     """The action of a JSON object, or a :class:`ValueError` that says why there is none."""
     call = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     if not isinstance(call, dict):
@@ -305,16 +305,16 @@ def _parse_call(text: str) -> str:
     name, arguments = call["name"], call.get("arguments", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise ValueError("a 'name' that is not a string, or 'arguments' that are not an object")
-    if name in ACTIONS and not arguments:
+    if name in actions and not arguments:
         return name
     if arguments.keys() == {"color"} and isinstance(arguments["color"], str):
         action = _TOOL_CALLS.get((name, arguments["color"]))
-        if action is not None:
+        if action in actions:
             return action
     raise ValueError(f"unknown call {name!r:.60} with {arguments!r:.60}")
 
 
-def parse_action(action: Any) -> str:
+def parse_action(action: Any, *, colours: int = 2) -> str:
     """The one action that a string or an index means: the parser of the package.
 
     Four forms are read, and nothing else: no case folding, no trimming, no guess, no default.
@@ -329,9 +329,10 @@ def parse_action(action: Any) -> str:
 
     Args:
         action: a string or an integer, also one of numpy or torch.
+        colours: number of colours of the world, at least 2; see :func:`keydoor.rules.get_rules`.
 
     Returns:
-        One of :data:`keydoor.rules.ACTIONS`.
+        One of :data:`keydoor.rules.ACTIONS`, or with more colours of the ``actions`` of that world.
 
     Raises:
         ValueError: for anything that is not exactly one known action.
@@ -349,18 +350,19 @@ def parse_action(action: Any) -> str:
         ...
         ValueError: action is '{"name": "fly"}'; expected one known action, got unknown call 'fly' with {}
     """
+    actions = get_rules(colours=colours).actions
     value = unwrap(action)
-    expected = f"one of {', '.join(ACTIONS)}, its index 0 to {len(ACTIONS) - 1}, or a JSON object"
+    expected = f"one of {', '.join(actions)}, its index 0 to {len(actions) - 1}, or a JSON object"
     if isinstance(value, str):
-        if value in ACTIONS:
-            return ACTIONS[ACTIONS.index(value)]
+        if value in actions:
+            return actions[actions.index(value)]
         if value.lstrip().startswith("{"):
             try:
-                return _parse_call(value)
+                return _parse_call(value, actions)
             except ValueError as reason:
                 expected = f"one known action, got {reason}"
             except RecursionError:
                 expected = "one known action, got brackets nested too deeply"
-    elif isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(ACTIONS):
-        return ACTIONS[value]
+    elif isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(actions):
+        return actions[value]
     return refuse("action", value, expected)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import keydoor.env
 from keydoor.env import ENV_ID, KeyDoorAgentEnv, ResetNeeded, contract_table, draw_target
-from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS, RULE_SETS, STOP_REASONS
+from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS, RULE_SETS, STOP_REASONS, get_rules
 
 F = Fraction
 MAKE_ID = f"keydoor.env:{ENV_ID}"
@@ -943,3 +943,44 @@ def test_registration_is_the_modules_doing():
     module.loader.exec_module(fresh)
     assert gymnasium.registry[ENV_ID] is spec
     assert fresh.KeyDoorAgentEnv is not keydoor.env.KeyDoorAgentEnv
+
+
+# --- other worlds ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize(("colours", "delay"), [(3, 0), (2, 2), (5, 1)])
+def test_the_environment_walks_the_tables_of_any_world(rules, colours, delay):
+    """Random actions, by name, by index and as a tool call: each step is the entry of the table."""
+    world = get_rules(rules, colours=colours, delay=delay)
+    env = KeyDoorAgentEnv(seed=3, rules=rules, colours=colours, delay=delay, task_horizon=9)
+    assert env.world is world
+    assert env.action_space.n == len(world.actions)
+    draws, seen = random.Random(1), set()
+    for _ in range(60):
+        env.reset()
+        seen.add(env.target)
+        state, running = world.start[env.target], True
+        while running:
+            index = draws.randrange(len(world.actions))
+            name = world.actions[index]
+            form = draws.choice([index, name, json.dumps({"name": name})])
+            observation, _, terminated, _, info = env.step(form)
+            outcome = world.table[state][index]
+            state, running = outcome.state, not terminated
+            if info["stop_reason"] != "task_horizon":
+                assert (observation, info["invalid"], info["stop_reason"]) == outcome[1:2] + outcome[3:]
+                assert observation in env.observation_space
+    assert seen == set(world.colours)
+
+
+def test_a_colour_of_another_world_is_unknown():
+    env = KeyDoorAgentEnv(colours=3)
+    assert env.reset(target="green")[0] == "room"
+    assert env.target == "green"
+    with pytest.raises(ValueError, match="target is 'yellow'; expected one of red, blue, green"):
+        env.reset(target="yellow")
+    with pytest.raises(ValueError, match="action is 'open_yellow'"):
+        env.step("open_yellow")
+    with pytest.raises(ValueError, match="action is 'pickup_green'"):
+        started().step("pickup_green")

@@ -4,7 +4,9 @@ The searches below know nothing but the tables. They are written for this file a
 own exact solver, so that the two can be compared.
 """
 
+import copy
 import dataclasses
+import pickle
 from fractions import Fraction
 from itertools import product
 
@@ -14,6 +16,7 @@ from keydoor.rules import (
     ACTIONS,
     COLOURS,
     OBSERVATIONS,
+    PALETTE,
     RULE_SETS,
     STOP_REASONS,
     State,
@@ -424,10 +427,86 @@ def test_one_object_however_the_name_is_given():
 
 
 @pytest.mark.parametrize(
-    "state", [None, 0, "red", ("red", True, "red", None, "room"), State("green", True, None, None, "room")]
+    "state", [None, 0, "red", ("red", True, "red", None, "room"), State("pink", True, None, None, "room")]
 )
 def test_the_potential_of_what_is_no_state(state):
-    with pytest.raises(ValueError, match=r"^state is .*; expected a State whose target is red or blue"):
+    with pytest.raises(ValueError, match=r"^state is .*; expected a State whose target is one of red, blue, green"):
         potential(state)
     with pytest.raises(ValueError, match=r"^state is "):  # nothing opened is not the target opened
         potential(State(None, True, None, None, "room"))
+
+
+# --- more colours, and a delay --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RULE_SETS)
+@pytest.mark.parametrize("count", [3, 5, 8])
+def test_more_colours_are_the_same_world(name, count):
+    """A renaming of the colours that are not the target maps the world onto itself, and two colours stand in n.
+
+    Forgetting all actions and states that know a third colour leaves exactly the tables of two.
+    """
+    rules, two = get_rules(name, colours=count), get_rules(name)
+    assert rules.colours == PALETTE[:count]
+    assert len(rules.actions) == 2 * count + 2
+    assert set(rules.observations) - set(two.observations) == {f"clue_{colour}" for colour in PALETTE[2:count]}
+    known = {*COLOURS, None}
+    for state, row in zip(rules.states, rules.table, strict=True):
+        if {state.target, state.key, state.opened} <= known:
+            twin = two.table[two.states.index(state)]
+            for action, outcome in zip(rules.actions, row, strict=True):
+                if action in ACTIONS:
+                    expected = twin[ACTIONS.index(action)]
+                    assert outcome._replace(state=0) == expected._replace(state=0)
+                    assert rules.states[outcome.state] == two.states[expected.state]
+
+
+@pytest.mark.parametrize("name", RULE_SETS)
+@pytest.mark.parametrize("delay", [0, 1, 2, 4])
+def test_a_pickup_needs_the_delay_since_the_last_clue(name, delay):
+    """All sequences of six looks and pickups: valid if and only if ``delay`` turns lie between it and the last look.
+
+    The foil counts from the first look: it would let the agent look again on the last turn of the wait, and a delay
+    would ask nothing of its memory.
+    """
+    rules, foil_differs = get_rules(name, delay=delay), False
+    for actions in product(("inspect", "pickup_red", "pickup_blue"), repeat=6):
+        for turn, (action, outcome) in enumerate(zip(actions, play(rules, "red", actions), strict=True)):
+            looks = [before for before in range(turn) if actions[before] == "inspect"]
+            if action != "inspect":
+                assert outcome.invalid == (not looks or turn - looks[-1] - 1 < delay)
+                foil_differs |= outcome.invalid != (not looks or turn - looks[0] - 1 < delay)
+    assert foil_differs == (delay > 0)
+
+
+def test_the_wait_passes_whatever_is_done_and_adds_no_state_without_delay():
+    """Two turns of wait, one of them a second look at a door; in the standard world nobody ever waits."""
+    rules = get_rules("soft", delay=2)
+    looked = play(rules, "blue", ["inspect", "open_red", "open_blue", "pickup_blue", "open_blue", "finish"])
+    assert [outcome.invalid for outcome in looked] == [False, True, True, False, False, False]
+    assert looked[-1].stop_reason == "success"
+    assert all(state.wait == 0 for kind in RULE_SETS for state in get_rules(kind, colours=4).states)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"colours": 1}, "colours is 1; expected an integer not below 2"),
+        ({"colours": 9}, "colours is 9; expected at most 8"),
+        ({"colours": True}, "colours is True; expected an integer"),
+        ({"colours": 2.0}, "colours is 2.0; expected an integer"),
+        ({"delay": -1}, "delay is -1; expected an integer not below 0"),
+        ({"delay": 10**400}, "delay is .*; expected at most 1000"),
+        ({"delay": None}, "delay is None; expected an integer"),
+    ],
+)
+def test_numbers_of_the_world_out_of_range(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        get_rules(**numbers)
+
+
+@pytest.mark.parametrize("numbers", [{"colours": 3}, {"delay": 2}, {"colours": 4, "delay": 1}])
+def test_the_numbers_belong_to_the_identity_of_the_rules(numbers):
+    rules = get_rules("quiet", **numbers)
+    assert rules is get_rules("quiet", **numbers) is pickle.loads(pickle.dumps(rules)) is copy.deepcopy(rules)
+    assert rules is not get_rules("quiet")

@@ -26,7 +26,7 @@ from keydoor.env import ENV_ID, KeyDoorAgentEnv
 from keydoor.policy import NO_ACTION, RecurrentActorCritic
 from keydoor.records import Transition, rollout_contract_from_transitions, validate_rollout_record
 from keydoor.returns import collector_target, discounted_return, gae_advantages, td_residuals
-from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS
+from keydoor.rules import ACTIONS, COLOURS, OBSERVATIONS, get_rules
 from keydoor.training import (
     TrainingConfig,
     collect_episode,
@@ -858,6 +858,8 @@ def test_config_reaches_the_training() -> None:
         "collector_limit": 1,
         "rules": "soft",
         "previous_action": False,
+        "colours": 3,
+        "delay": 1,
     }
     assert set(changes) | {"hidden_size"} == {field.name for field in dataclasses.fields(TrainingConfig)}
     for name, value in changes.items():
@@ -1075,3 +1077,18 @@ def test_a_refused_rollout_leaves_the_environment_alone() -> None:
     twin = KeyDoorAgentEnv(seed=3)
     targets = [(e.reset(), e.target)[1] for e in (env,) for _ in range(20)]
     assert targets == [(twin.reset(), twin.target)[1] for _ in range(21)][1:], "nothing was drawn"
+
+
+@pytest.mark.parametrize(("colours", "delay"), [(3, 0), (2, 2)])
+def test_other_worlds_train_and_are_evaluated(colours: int, delay: int) -> None:
+    """The whole way runs in a world with other tables, and a network for another number of colours is refused."""
+    config = TrainingConfig(colours=colours, delay=delay)
+    model, curve = train_actor_critic(seed=1, **TINY, config=config)
+    assert evaluate_policy(model, episodes=6, seed=1, colours=colours, delay=delay)["mean_turns"] <= 8
+    assert {target for target, _ in evaluation_plan(7, 0, colours=colours)} == set(get_rules(colours=colours).colours)
+    assert len(curve) > 1
+    if colours != 2:
+        with pytest.raises(ValueError, match=r"a network for 8 actions.*expected one for the 6 of this world"):
+            evaluate_policy(model, episodes=2, seed=0)
+        with pytest.raises(ValueError, match="a network for 8 actions"):
+            collect_episode(model, KeyDoorAgentEnv(), reward_mode="sparse")
