@@ -318,8 +318,8 @@ def best_stochastic_memoryless(
         ValueError: an argument is outside of its range.
 
     Source:
-        Baum, Eagon (1967), theorem 1, for the map; Jaakkola, Singh, Jordan (1995) for why the best memoryless policy
-        may have to be stochastic.
+        Baum, Eagon (1967) for the map, and Baum, Sell (1968) for polynomials that are not homogeneous; Jaakkola, Singh,
+        Jordan (1995) for why the best memoryless policy may have to be stochastic.
 
     Example:
         >>> found = best_stochastic_memoryless(rules="quiet", horizon=8)
