@@ -14,6 +14,7 @@ flows through them. :class:`fractions.Fraction` in gives :class:`fractions.Fract
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from keydoor._checks import (
@@ -251,6 +252,66 @@ def gae_advantages(
     return advantages[::-1]
 
 
+def lambda_returns(
+    rewards: Iterable[Any], values: Iterable[Any], gamma: Number, gae_lambda: Number, *, terminated: bool
+) -> list[Number]:
+    r"""The :math:`\lambda`-returns of one episode: what the critic of a :math:`\lambda`-method is drawn towards.
+
+    .. math::
+        G^\lambda_t = r_t + \gamma\bigl((1-\lambda)V_{t+1} + \lambda G^\lambda_{t+1}\bigr) \quad (t < T-1), \qquad
+        G^\lambda_{T-1} = r_{T-1} + \gamma m_T V_T,
+
+    with :math:`m_T = 0` at a true end (the term is absent) and :math:`m_T = 1` at a cut. The recursion stops at both:
+    what comes after the last step of an episode is another episode, or nothing. :math:`G^\lambda_t - V_t` is the
+    advantage of :func:`gae_advantages`; the two functions share no line, so that each tests the other.
+
+    Args:
+        rewards: :math:`r_0, \dots, r_{T-1}`, at least one.
+        values: :math:`V_0, \dots, V_T`, one more than rewards. :math:`V_0` enters no return; the last one is not
+            looked at if ``terminated``.
+        gamma: discount factor in [0, 1].
+        gae_lambda: :math:`\lambda`, in [0, 1]. At 0 the one-step targets of :func:`collector_target`; at 1 the
+            discounted returns, plus :math:`\gamma^{T-t}V_T` at a cut.
+        terminated: whether the episode came to a true end.
+
+    Returns:
+        :math:`G^\lambda_0, \dots, G^\lambda_{T-1}`.
+
+    Raises:
+        ValueError: lengths that do not match, no reward, a number outside of its range, or a result that overflows.
+
+    Source:
+        Sutton and Barto (2018), *Reinforcement Learning: An Introduction*, 2nd edition, section 12.1, for an episode
+        that ends; the cut as in Pardo et al. (2018), *Time Limits in Reinforcement Learning*.
+
+    Example:
+        >>> lambda_returns([0.0, 1.0], [0.5, 0.5, 0.75], 0.5, 1.0, terminated=True)
+        [0.5, 1.0]
+        >>> lambda_returns([0.0, 1.0], [0.5, 0.5, 0.75], 0.5, 0.0, terminated=False)
+        [0.25, 1.375]
+    """
+    r = finite_sequence(rewards, "rewards")
+    v: list[Any] = sequence(values, "values")
+    gamma, mix = unit_interval(gamma, "gamma"), unit_interval(gae_lambda, "gae_lambda")
+    if not r:
+        refuse("rewards", r, "at least one reward: an episode has at least one turn")
+    if len(v) != len(r) + 1:
+        raise ValueError(
+            f"values has length {len(v)}; expected {len(r) + 1}: one value per reward, and the one after the last"
+        )
+    ended = flag(terminated, "terminated")
+    v = [finite(value, f"values[{t}]") for t, value in enumerate(v[: len(r)] if ended else v)]
+    returns: list[Number] = []
+    for t in reversed(range(len(r))):
+        with float_range(f"return {t}"):
+            if t == len(r) - 1:
+                target = r[t] if ended else r[t] + gamma * v[t + 1]
+            else:
+                target = r[t] + gamma * ((1 - mix) * v[t + 1] + mix * returns[-1])
+        returns.append(finite(target, f"return {t}", IN_RANGE))
+    return returns[::-1]
+
+
 def collector_target(
     reward: Number, next_value: Number, *, gamma: Number, terminated: bool, truncated: bool = False
 ) -> Number:
@@ -292,3 +353,80 @@ def collector_target(
         return reward
     target = reward + gamma * finite(next_value, "next_value", "a finite number unless terminated=True")
     return finite(target, "the target", IN_RANGE)
+
+
+def td_fixed_point(rewards: Iterable[Any], transitions: Iterable[Iterable[Any]], gamma: Number) -> list[Number]:
+    r"""Where a critic comes to rest: the solution of a Bellman equation with true ends.
+
+    .. math:: V = r + \gamma P V, \qquad V = (I - \gamma P)^{-1} r
+
+    Row :math:`s` of :math:`P` holds the probabilities with which the process **goes on** from :math:`s`; what the row
+    lacks to 1 is the probability of a true end in this step. A cut by the collector takes nothing away. With the exact
+    :math:`r` and :math:`P` of a Markov process the solution is its value function. With what a wrong target makes of
+    them it is the number to which that target leads: leave the cut transitions out of :math:`P`, or lead the true ends
+    back to the start, and compare. With averages over the states behind one observation, it is the fixed point of
+    TD(0) on observations.
+
+    Args:
+        rewards: :math:`r(s)`, the expected reward of the step that begins in each of the :math:`n` states.
+        transitions: :math:`n` rows of :math:`n` numbers, none negative, each row with a sum of at most 1.
+        gamma: discount factor in [0, 1]. At 1 a true end must be reachable from every state.
+
+    Returns:
+        :math:`V`, one number per state. Integers and fractions are solved exactly and come back as fractions.
+
+    Raises:
+        ValueError: a shape that does not fit, a number outside of its range, or ``gamma`` 1 and a state from which the
+            process goes on for ever.
+
+    Source:
+        Sutton and Barto (2018), *Reinforcement Learning: An Introduction*, 2nd edition, section 3.5; the end as a
+        property of the transition is in White (2017), *Unifying Task Specification in Reinforcement Learning*.
+
+    Example:
+        >>> from fractions import Fraction as F
+        >>> chain = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]  # three steps, then a true end
+        >>> print(*td_fixed_point([1, 1, 1], chain, F(9, 10)))
+        271/100 19/10 1
+        >>> print(*td_fixed_point([1], [[1]], F(9, 10)))  # for ever
+        10
+    """
+    r = finite_sequence(rewards, "rewards")
+    matrix: Any = transitions.tolist() if hasattr(transitions, "tolist") else transitions  # an array has two dimensions
+    rows = [finite_sequence(row, f"transitions[{s}]") for s, row in enumerate(sequence(matrix, "transitions"))]
+    gamma = unit_interval(gamma, "gamma")
+    n = len(r)
+    same_length(rewards=r, transitions=rows)
+    for s, row in enumerate(rows):
+        if len(row) != n:
+            raise ValueError(f"transitions[{s}] has length {len(row)}; expected {n}: one entry per state")
+        for after, probability in enumerate(row):
+            if probability < 0:
+                refuse(f"transitions[{s}][{after}]", probability, "a probability, not below 0")
+        total = sum(row)
+        if total > 1 + (1e-9 if isinstance(total, float) else 0):
+            refuse(f"the sum of transitions[{s}]", total, "at most 1; what is missing to 1 is the true end")
+    if gamma == 1:
+        ends = {s for s, row in enumerate(rows) if sum(row) < 1 - (1e-9 if isinstance(sum(row), float) else 0)}
+        for _ in range(n):
+            ends |= {s for s, row in enumerate(rows) if any(row[after] > 0 for after in ends)}
+        for s in sorted(set(range(n)) - ends):
+            refuse("gamma", gamma, f"a number below 1, since no true end can be reached from state {s}")
+
+    def exact(number: Number) -> Number:
+        return Fraction(number) if isinstance(number, int) else number  # a quotient of integers would be a float
+
+    # Gauss and Jordan. No pivot is looked for: I - gamma P is an M-matrix, and its pivots are positive in any order.
+    with float_range("the fixed point"):
+        system = [
+            [exact((s == after) - gamma * row[after]) for after in range(n)] + [exact(r[s])]
+            for s, row in enumerate(rows)
+        ]
+        for s in range(n):
+            pivot = system[s][s]
+            system[s] = [entry / pivot for entry in system[s]]
+            for other in range(n):
+                factor = system[other][s]
+                if other != s and factor != 0:
+                    system[other] = [a - factor * b for a, b in zip(system[other], system[s], strict=True)]
+    return [finite(row[n], f"value {s}", IN_RANGE) for s, row in enumerate(system)]

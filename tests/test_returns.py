@@ -19,7 +19,9 @@ from keydoor.returns import (
     discounted_return,
     discounted_td_sum,
     gae_advantages,
+    lambda_returns,
     semi_markov_return,
+    td_fixed_point,
     td_residuals,
 )
 
@@ -430,3 +432,332 @@ def test_advantages_are_plain_numbers_whatever_the_discount_is(scalar):
     result = gae_advantages([0.0, 1.0], [0.5, 0.5, 0.75], scalar(0.5), scalar(1.0), terminated=False)
     assert result == [0.1875, 0.875]
     assert [type(advantage) for advantage in result] == [float, float]
+
+
+# --- lambda-returns and advantages across a cut ---------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(episodes, fractions, discounts, discounts, st.booleans())
+def test_the_advantage_is_the_lambda_return_minus_the_value(steps, last_value, gamma, mix, ended):
+    """A_t = G^lambda_t - V_t, for both kinds of end and any numbers V. ``lambda_returns`` recurs on returns and
+    ``gae_advantages`` on residuals, and the third computation here is the definition of the lambda-return by n-step
+    returns: (1 - lambda) sum_(n < T-t) lambda^(n-1) G^(n) + lambda^(T-t-1) G^(T-t), where an n-step return takes the
+    value after its last reward unless a true end stands there.
+    """
+    rewards = [r for r, _ in steps]
+    values = [v for _, v in steps] + [last_value]
+    length = len(rewards)
+
+    def n_step(t, n):
+        tail = 0 if ended and t + n == length else gamma**n * values[t + n]
+        return discounted_return(rewards[t : t + n], gamma) + tail
+
+    by_definition = [
+        (1 - mix) * sum(mix ** (n - 1) * n_step(t, n) for n in range(1, length - t))
+        + mix ** (length - t - 1) * n_step(t, length - t)
+        for t in range(length)
+    ]
+    returns = lambda_returns(rewards, values, gamma, mix, terminated=ended)
+    advantages = gae_advantages(rewards, values, gamma, mix, terminated=ended)
+    assert returns == by_definition
+    assert advantages == [g - v for g, v in zip(returns, values, strict=False)]
+
+
+@settings(deadline=None)
+@given(episodes, episodes, fractions, discounts, discounts)
+def test_the_next_episode_leaks_if_the_recursion_runs_over_a_cut(first, second, last_value, gamma, mix):
+    """Two episodes in one row of a buffer, the first one cut. Two masks are needed: m says whether there is a next
+    value, c whether the next row belongs to this episode. Foil (Toni-SM/skrl#449, pytorch/rl#4210): one mask, c = m.
+    The advantage of the next episode then enters with (gamma lambda)^(T-t), and nothing else changes.
+    """
+    rewards, values = [r for r, _ in first], [v for _, v in first] + [last_value]
+    later = gae_advantages([r for r, _ in second], [v for _, v in second] + [0], gamma, mix, terminated=True)
+    right = gae_advantages(rewards, values, gamma, mix, terminated=False)
+    leaking, running = [], later[0]  # the foil does not stop here
+    for delta in reversed(td_residuals(rewards, values, gamma, [False] * len(rewards))):
+        running = delta + gamma * mix * running
+        leaking.insert(0, running)
+    length = len(rewards)
+    assert [a - b for a, b in zip(leaking, right, strict=True)] == [
+        (gamma * mix) ** (length - t) * later[0] for t in range(length)
+    ]
+
+
+def test_the_two_ends_of_lambda():
+    """At lambda = 0 these are the one-step targets, at lambda = 1 the return and the discounted value at a cut."""
+    rewards, values, gamma = A3_REWARDS, A3_VALUES, F(9, 10)
+    for ended in (True, False):
+        one_step = [
+            collector_target(r, after, gamma=gamma, terminated=ended and t == 2)
+            for t, (r, after) in enumerate(zip(rewards, values[1:], strict=True))
+        ]
+        assert lambda_returns(rewards, values, gamma, 0, terminated=ended) == one_step
+        full = [
+            discounted_return(rewards[t:], gamma) + (0 if ended else gamma ** (3 - t) * values[3]) for t in range(3)
+        ]
+        assert lambda_returns(rewards, values, gamma, 1, terminated=ended) == full
+
+
+def test_lambda_returns_read_no_value_after_a_true_end():
+    kwargs = {"gamma": 0.9, "gae_lambda": 0.5}
+    reference = lambda_returns([0.0, 1.0], [0.5, 0.5, 7.0], **kwargs, terminated=True)
+    for nothing in (math.nan, math.inf, None):
+        assert lambda_returns([0.0, 1.0], [0.5, 0.5, nothing], **kwargs, terminated=True) == reference
+        with pytest.raises(ValueError, match=r"values\[2\]"):
+            lambda_returns([0.0, 1.0], [0.5, 0.5, nothing], **kwargs, terminated=False)
+
+
+def test_lambda_returns_refuse_what_has_no_meaning():
+    with pytest.raises(ValueError, match="at least one reward"):
+        lambda_returns([], [0.5], 0.9, 0.5, terminated=True)
+    with pytest.raises(ValueError, match="values has length 2; expected 3"):
+        lambda_returns([0.0, 1.0], [0.5, 0.5], 0.9, 0.5, terminated=True)
+    with pytest.raises(ValueError, match="terminated is 0"):
+        lambda_returns([1.0], [0.5, 0.5], 0.9, 0.5, terminated=0)
+    with pytest.raises(ValueError, match="gae_lambda"):
+        lambda_returns([1.0], [0.5, 0.5], 0.9, 1.5, terminated=True)
+    with pytest.raises(ValueError, match="gamma"):
+        lambda_returns([1.0], [0.5, 0.5], math.nan, 0.5, terminated=True)
+    with pytest.raises(ValueError, match="within the range of a float"):
+        lambda_returns([1e308] * 3, [0.0] * 4, 1, 1, terminated=True)
+
+
+# --- fixed points ---------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def processes(draw, most=4):
+    """Rewards, a substochastic matrix with an end in every row, and a discount: all exact."""
+    n = draw(st.integers(1, most))
+    rewards = draw(st.lists(fractions, min_size=n, max_size=n))
+    weights = [draw(st.lists(st.integers(0, 3), min_size=n + 1, max_size=n + 1)) for _ in range(n)]
+    rows = [[F(w, sum(row) + 1) for w in row[:n]] for row in weights]
+    return rewards, rows, draw(discounts)
+
+
+def after_one_step(rewards, rows, gamma, values):
+    """The right side of the Bellman equation, by its definition."""
+    return [
+        r + gamma * sum(p * v for p, v in zip(row, values, strict=True)) for r, row in zip(rewards, rows, strict=True)
+    ]
+
+
+@settings(deadline=None)
+@given(processes())
+def test_a_fixed_point_solves_its_bellman_equation(process):
+    """V = r + gamma P V, exactly, where each row of P lacks the probability of a true end. And it is the value: the sum
+    gamma^t P^t r of expected rewards up to a late horizon differs by no more than gamma^n max|V| times the mass that
+    has not ended, since V - sum_(t<n) = gamma^n P^n V.
+    """
+    rewards, rows, gamma = process
+    values = td_fixed_point(rewards, rows, gamma)
+    assert values == after_one_step(rewards, rows, gamma, values)
+    truncated, mass = [F(0)] * len(rewards), [F(1)] * len(rewards)
+    for _ in range(12):
+        truncated = after_one_step(rewards, rows, gamma, truncated)
+        mass = after_one_step([0] * len(rewards), rows, gamma, mass)
+    bound = max(abs(v) for v in values)
+    assert all(abs(v - w) <= m * bound for v, w, m in zip(values, truncated, mass, strict=True))
+
+
+@settings(deadline=None)
+@given(processes(), st.data())
+def test_a_cut_taken_for_an_end_costs_the_value_at_the_first_cut(process, data):
+    """Let a step s -> s' be cut with probability C(s, s'). The target that treats cuts as ends leads to the solution of
+    W = r + gamma P_c W, P_c = P (1 - C), and its bias is -gamma sum over the first cut of gamma^t V: the closed form
+    -(I - gamma P_c)^-1 gamma (P - P_c) V, itself a fixed point. The right target leads to V whatever C is.
+    """
+    rewards, rows, gamma = process
+    cut = [[F(data.draw(st.integers(0, 4)), 4) for _ in row] for row in rows]
+    kept = [[p * (1 - c) for p, c in zip(row, crow, strict=True)] for row, crow in zip(rows, cut, strict=True)]
+    value = td_fixed_point(rewards, rows, gamma)
+    lost = [
+        gamma * sum((p - k) * v for p, k, v in zip(row, krow, value, strict=True))
+        for row, krow in zip(rows, kept, strict=True)
+    ]
+    wrong = td_fixed_point(rewards, kept, gamma)
+    bias = [-b for b in td_fixed_point(lost, kept, gamma)]
+    assert [w - v for w, v in zip(wrong, value, strict=True)] == bias
+
+
+@settings(deadline=None)
+@given(processes())
+def test_bootstrapping_through_true_ends_strings_lives_together(process):
+    """With an auto-reset the "next value" at a true end is the first value of the next episode, in state 0. The target
+    that always bootstraps leads to W = V + L W(0), where L = E gamma^tau is the discount of the end, the fixed point
+    of L = gamma e + gamma P L; in state 0 W(0) = V(0) / (1 - L(0)), a geometric series of lives.
+    """
+    rewards, rows, gamma = process
+    ended = [1 - sum(row) for row in rows]
+    if gamma == 1:
+        gamma = F(9, 10)  # without discount the series of lives has no sum
+    value = td_fixed_point(rewards, rows, gamma)
+    discount_of_the_end = td_fixed_point([gamma * e for e in ended], rows, gamma)
+    joined = [[p + (e if after == 0 else 0) for after, p in enumerate(row)] for row, e in zip(rows, ended, strict=True)]
+    immortal = td_fixed_point(rewards, joined, gamma)
+    assert immortal[0] == value[0] / (1 - discount_of_the_end[0])
+    assert immortal == [v + d * immortal[0] for v, d in zip(value, discount_of_the_end, strict=True)]
+
+
+def test_a5_all_fixed_points_of_the_time_limit_example():
+    """Case A5 (Pardo et al. 2018): reward 1, gamma .9, three steps. The right targets give 2.71, 1.9, 1 if the limit is
+    the task's and 10 if it is the collector's; each wrong target has a fixed point of its own.
+    """
+    gamma, chain, one = F(9, 10), [[0, 1, 0], [0, 0, 1], [0, 0, 0]], [1, 1, 1]
+    assert td_fixed_point(one, chain, gamma) == [F(271, 100), F(19, 10), 1]
+    assert td_fixed_point([1], [[1]], gamma) == [10]
+    assert td_fixed_point(one, [[0, 1, 0], [0, 0, 1], [1, 0, 0]], gamma) == [10, 10, 10]  # foil: through the end
+    assert td_fixed_point([1], [[F(2, 3)]], gamma) == [F(5, 2)]  # foil: no clock, one step of three ends
+    assert td_fixed_point([F(3, 4)], [[1]], gamma) == [F(15, 2)]  # foil: one row of four is a reset, with reward 0
+
+
+@settings(deadline=None)
+@given(st.integers(1, 12), st.integers(0, 19).map(lambda n: F(n, 20)), discounts)
+def test_a_clockless_critic_under_a_task_limit(limit, gamma, mix):
+    """One observation, reward 1, a limit of N steps that belongs to the task. Averaged over visits, Monte Carlo gives
+    (1/N) sum_n (1 - gamma^n)/(1 - gamma) and TD(0) 1/(1 - gamma (1 - 1/N)). TD(lambda) solves
+    W = (1/N) sum_n sum_(l<n) (gamma lambda)^l (1 + gamma (1 - lambda) W [l < n - 1]); these two are lambda = 1 and 0.
+    """
+    states = td_fixed_point([1] * limit, [[int(j == i + 1) for j in range(limit)] for i in range(limit)], gamma)
+    assert states[0] == (1 - gamma**limit) / (1 - gamma)
+    monte_carlo = sum(states) / limit
+    aliased = td_fixed_point([1], [[1 - F(1, limit)]], gamma)[0]
+    assert aliased == 1 / (1 - gamma * (1 - F(1, limit)))
+
+    def average_of_lambda_returns(w, lam):
+        return sum(lambda_returns([1] * limit, [w] * (limit + 1), gamma, lam, terminated=True)) / F(limit)
+
+    def solved(lam):
+        start = average_of_lambda_returns(F(0), lam)
+        return start / (1 - (average_of_lambda_returns(F(1), lam) - start))  # affine in w
+
+    assert solved(F(0)) == aliased
+    assert solved(F(1)) == monte_carlo
+    closed = [
+        sum((gamma * mix) ** l * F(1) for n in range(1, limit + 1) for l in range(n)) / limit,  # noqa: E741
+        sum((gamma * mix) ** l * gamma * (1 - mix) for n in range(1, limit + 1) for l in range(n - 1)) / limit,  # noqa: E741
+    ]
+    assert solved(mix) == closed[0] / (1 - closed[1])
+
+
+@settings(deadline=None)
+@given(processes(), st.data())
+def test_monte_carlo_and_td_on_observations_differ_by_what_the_observation_hides(process, data):
+    """States x with weights d and observations o = phi(x). Monte Carlo leads to the average U(o) of the exact values,
+    TD(0) to the fixed point W of averaged rewards and transitions, and U - W = gamma (I - gamma P')^-1 g, where
+    g(o) is the average over x in o of sum_x' P(x, x') (U(x') - U(phi(x'))).
+    """
+    rewards, rows, gamma = process
+    n = len(rewards)
+    phi = [data.draw(st.integers(0, 1)) for _ in range(n)]
+    phi = [sorted(set(phi)).index(o) for o in phi]
+    weight = [F(data.draw(st.integers(1, 5))) for _ in range(n)]
+    share = [w / sum(v for v, o in zip(weight, phi, strict=True) if o == phi[x]) for x, w in enumerate(weight)]
+    seen = range(max(phi) + 1)
+    value = td_fixed_point(rewards, rows, gamma)
+
+    def average(column):
+        return [sum(share[x] * column[x] for x in range(n) if phi[x] == o) for o in seen]
+
+    mean_value, mean_reward = average(value), average(rewards)
+    mean_rows = [
+        average([sum(p for p, a in zip(row, phi, strict=True) if a == after) for row in rows]) for after in seen
+    ]
+    mean_rows = [[mean_rows[after][o] for after in seen] for o in seen]
+    td = td_fixed_point(mean_reward, mean_rows, gamma)
+    hidden = average([sum(p * (v - mean_value[a]) for p, v, a in zip(row, value, phi, strict=True)) for row in rows])
+    gap = td_fixed_point([gamma * g for g in hidden], mean_rows, gamma)
+    assert [u - w for u, w in zip(mean_value, td, strict=True)] == gap
+
+
+def test_fixed_points_of_floats_agree_with_a_solver_of_linear_systems():
+    generator = np.random.default_rng(3)
+    rows = generator.dirichlet(np.ones(7), size=6)[:, :6]
+    rewards = generator.normal(size=6)
+    expected = np.linalg.solve(np.eye(6) - 0.97 * rows, rewards)
+    assert td_fixed_point(rewards, rows, 0.97) == pytest.approx(expected.tolist(), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "transitions", "gamma", "message"),
+    [
+        ([1, 1], [[0, 1]], F(1, 2), "rewards has 2, transitions has 1"),
+        ([1], [[0, 1]], F(1, 2), r"transitions\[0\] has length 2; expected 1"),
+        ([1], [[-0.1]], 0.5, r"transitions\[0\]\[0\] is -0.1; expected a probability"),
+        ([1], [[F(11, 10)]], 0.5, r"the sum of transitions\[0\]"),
+        ([math.nan], [[0]], 0.5, r"rewards\[0\]"),
+        ([1], [[math.nan]], 0.5, r"transitions\[0\]\[0\]"),
+        ([1], [["1"]], 0.5, r"transitions\[0\]\[0\]"),
+        ([1], [1], 0.5, r"transitions\[0\]"),
+        ([1], [[1]], 1, "no true end can be reached from state 0"),
+        ([1, 1, 1], [[0, 1, 0], [0, 1, 0], [0, 0, 0]], 1, "from state 0"),
+        ([1], [[0]], 1.5, "gamma"),
+        ([1e308, 1e308], [[0.0, 1.0], [0.0, 0.0]], 1, "within the range of a float"),
+    ],
+)
+def test_a_fixed_point_needs_a_process(rewards, transitions, gamma, message):
+    with pytest.raises(ValueError, match=message):
+        td_fixed_point(rewards, transitions, gamma)
+
+
+def test_rounded_rows_and_the_discount_one():
+    """Three thirds are not 1 in floats, and a row that sums to 1 but for rounding has no end."""
+    thirds = [0.1, 0.2, 0.7]
+    assert td_fixed_point([1.0] * 3, [thirds] * 3, 0.5) == pytest.approx([2.0] * 3)
+    assert td_fixed_point([1, 1], [[0, 1], [0, 0]], 1) == [2, 1]
+    with pytest.raises(ValueError, match="from state 0"):
+        td_fixed_point([1.0] * 3, [thirds] * 3, 1)
+    assert td_fixed_point([], [], 0.5) == []
+
+
+@settings(deadline=None)
+@given(st.integers(1, 9), discounts.filter(lambda g: g < 1), fractions)
+def test_a_reset_row_pulls_the_critic_down(length, gamma, reward):
+    """Next-step auto-reset (vwxyzjn/cleanrl#475, Denys88/rl_games#362): after each cut the vector environment returns
+    one row that is no transition, from the last observation to the next first one, reward 0, no flag. In a world of one
+    state an episode of N steps then gives N + 1 rows, and W = (N r + (N + 1) gamma W)/(N + 1) is the critic's mean
+    target: the value times N/(N + 1). Checked against the rows themselves, one target at a time.
+    """
+    value = td_fixed_point([reward], [[1]], gamma)[0]
+    polluted = td_fixed_point([reward * F(length, length + 1)], [[1]], gamma)[0]
+    assert polluted == value * F(length, length + 1)
+    rows = [reward] * length + [F(0)]
+    targets = [collector_target(r, polluted, gamma=gamma, terminated=False) for r in rows]
+    assert sum(targets) / len(rows) == polluted
+    right = [
+        collector_target(reward, value, gamma=gamma, terminated=False, truncated=t == length - 1) for t in range(length)
+    ]
+    assert sum(right) / length == value
+
+
+@settings(deadline=None)
+@given(processes(), st.data())
+def test_a_cut_can_come_at_any_time(process, data):
+    """Bootstrapping with the exact value is unbiased for every rule of stopping that looks back only: r_0 + ... up to
+    the cut, and gamma^sigma V(s_sigma) there, has the mean V(s_0). The rule here cuts in state s at time t with a
+    probability of its own; the foil counts nothing after the cut, and loses E gamma^sigma V(s_sigma).
+    """
+    rewards, rows, gamma = process
+    n, horizon = len(rewards), 4
+    value = td_fixed_point(rewards, rows, gamma)
+    stop = [[F(data.draw(st.integers(0, 3)), 3) for _ in range(n)] for _ in range(horizon - 1)] + [[F(1)] * n]
+
+    def collected(state, time, tail):
+        total = rewards[state]
+        for after, p in enumerate(rows[state]):
+            cut = stop[time][after]
+            total += gamma * p * cut * tail[after]
+            if cut < 1:
+                total += gamma * p * (1 - cut) * collected(after, time + 1, tail)
+        return total
+
+    assert [collected(s, 0, value) for s in range(n)] == value
+    foil = collected(0, 0, [F(0)] * n)
+    mass = [F(int(s == 0)) for s in range(n)]  # forwards: where the process is when it is cut, and what it is worth
+    lost = F(0)
+    for time in range(horizon):
+        reached = [sum(mass[s] * rows[s][after] for s in range(n)) for after in range(n)]
+        lost += gamma ** (time + 1) * sum(m * stop[time][s] * value[s] for s, m in enumerate(reached))
+        mass = [m * (1 - stop[time][s]) for s, m in enumerate(reached)]
+    assert foil == value[0] - lost
