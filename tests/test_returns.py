@@ -546,19 +546,41 @@ def after_one_step(rewards, rows, gamma, values):
 @settings(deadline=None)
 @given(processes())
 def test_a_fixed_point_solves_its_bellman_equation(process):
-    """V = r + gamma P V, exactly, where each row of P lacks the probability of a true end. And it is the value: the sum
-    gamma^t P^t r of expected rewards up to a late horizon differs by no more than gamma^n max|V| times the mass that
-    has not ended, since V - sum_(t<n) = gamma^n P^n V.
+    """V = r + gamma P V, exactly, where each row of P lacks the probability of a true end. And it is the value: what a
+    sum of n expected rewards leaves, V - sum_(t<n) gamma^t P^t r, is gamma^n P^n V, which dies out with the mass that
+    has not ended. That sum is also the foil: the value of a task that ends after n steps.
     """
     rewards, rows, gamma = process
     values = td_fixed_point(rewards, rows, gamma)
     assert values == after_one_step(rewards, rows, gamma, values)
-    truncated, mass = [F(0)] * len(rewards), [F(1)] * len(rewards)
-    for _ in range(12):
+    truncated, remainder, mass = [F(0)] * len(rewards), values, [F(1)] * len(rewards)
+    for _ in range(9):
         truncated = after_one_step(rewards, rows, gamma, truncated)
+        remainder = after_one_step([0] * len(rewards), rows, gamma, remainder)
         mass = after_one_step([0] * len(rewards), rows, gamma, mass)
+        assert [v - w for v, w in zip(values, truncated, strict=True)] == remainder
     bound = max(abs(v) for v in values)
-    assert all(abs(v - w) <= m * bound for v, w, m in zip(values, truncated, mass, strict=True))
+    assert all(abs(rest) <= m * bound for rest, m in zip(remainder, mass, strict=True))
+
+
+@settings(deadline=None)
+@given(processes(), processes())
+def test_the_bias_of_a_target_is_its_defect_carried_on(process, twin):
+    """A target that sees rewards r' and transitions K leads to W = r' + gamma K W. Put the value V into it once: the
+    defect is d = V - r' - gamma K V, and V - W is the fixed point of d under K. The special cases of the chapter are
+    foils: a cut taken for an end (K loses the cut steps), a value that is one step old (K stays in place), a life that
+    goes on after the end (K leads back to the start), a reset row (r' and K are mixed with it).
+    """
+    rewards, rows, gamma = process
+    n = len(rewards)
+    other_rewards, other_rows, _ = twin
+    other_rewards = (other_rewards * n)[:n]
+    other_rows = [([*row, *[F(0)] * n])[:n] for row in (other_rows * n)[:n]]
+    value = td_fixed_point(rewards, rows, gamma)
+    wrong = td_fixed_point(other_rewards, other_rows, gamma)
+    defect = [v - t for v, t in zip(value, after_one_step(other_rewards, other_rows, gamma, value), strict=True)]
+    carried = td_fixed_point(defect, other_rows, gamma)
+    assert [v - w for v, w in zip(value, wrong, strict=True)] == carried
 
 
 @settings(deadline=None)
