@@ -279,7 +279,7 @@ def masked_returns(rewards: Iterable[Number], mask: Iterable[Any], gamma: Number
             neither 0 nor 1, or a reward other than 0 before the first policy token: no decision earned it.
 
     Source:
-        The definition of a return, on the subsequence of decisions.
+        Elementary: the definition of a return, on the subsequence of decisions.
 
     Example:
         >>> masked_returns([0, 0, 1], [1, 0, 1], 0.5)
