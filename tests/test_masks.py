@@ -29,7 +29,7 @@ LAB = [("system", 44), ("user", 63), ("assistant", 18), ("tool", 162), ("assista
 
 
 def test_b1_the_transcript_of_the_lab():
-    """Case B1 (mll-lab-nu/RAGEN#71; PrimeIntellect-ai/verifiers#11; verl-project/verl#4412). By hand: 18 + 21 = 39 of
+    """Case B1 (mll-lab-nu/RAGEN#71; PrimeIntellect-ai/verifiers#11). By hand: 18 + 21 = 39 of
     44 + 63 + 18 + 162 + 21 = 308. Foil: the inverted mask trains the other 269, dilution 308/269 = 1.144981.
     """
     report = trajectory_mask_report(LAB)
