@@ -493,9 +493,12 @@ def evaluate_exactly(
             for action, chosen in enumerate(plan[place] or ()):
                 if chosen == 0 and not off_path:
                     continue
+                taken = probability * chosen
+                certain = len(model.branches[place[1]][action]) == 1  # fractions are slow: nothing is multiplied by 1
                 for branch, following in _ahead(model, place, action, memoryless):
-                    share = probability * chosen * branch.probability
-                    invalid = invalid + share * branch.invalid
+                    share = taken if certain else taken * branch.probability
+                    if branch.invalid:
+                        invalid = invalid + share * branch.invalid
                     reason = branch.stop_reason or _at_limit(turn + 1, horizon, turns)
                     if reason is None:
                         after[following] = after.get(following, Fraction(0)) + share
@@ -526,7 +529,10 @@ def evaluate_exactly(
                         reward = reward + discount * kept - model.potential[place[1]]
                     later = ahead.get(following) if reason is None else 0
                     known = known and later is not None  # else the policy never comes there
-                    total = total + branch.probability * (reward + discount * (later or 0))
+                    if later:
+                        reward = reward + discount * later
+                    if reward:
+                        total = total + branch.probability * reward
                 action_values.append(total if known else None)
             value: Number = Fraction(0)
             for chosen, worth in zip(distribution, action_values, strict=True):
