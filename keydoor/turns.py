@@ -190,10 +190,12 @@ def _action_of(string: str, parser: Parser) -> Any:
         return None
 
 
-def _masses(string_probabilities: Mapping[str, Number], parser: Parser, action: Hashable) -> tuple[Number, Number]:
+def _masses(
+    strings: Mapping[str, Number], parser: Parser, action: Hashable, name: str = "string_probabilities"
+) -> tuple[Number, Number]:
     """Mass of the strings that mean ``action``, and mass of all strings in the table."""
-    if not isinstance(string_probabilities, Mapping):
-        refuse("string_probabilities", string_probabilities, "a mapping from strings to probabilities")
+    if not isinstance(strings, Mapping):
+        refuse(name, strings, "a mapping from strings to probabilities")
     if not isinstance(parser, Mapping) and not callable(parser):
         refuse("parser", parser, "a mapping from strings to actions, or a callable")
     if action is None:
@@ -205,13 +207,13 @@ def _masses(string_probabilities: Mapping[str, Number], parser: Parser, action: 
     if not comparable:
         refuse("action", action, "one action: a hashable value that equals itself")
     table: dict[str, Number] = {}
-    for string, probability in string_probabilities.items():
+    for string, probability in strings.items():
         if not isinstance(string, str):
-            refuse("a key of string_probabilities", string, "a string")
-        table[string] = unit_interval(probability, f"string_probabilities[{string!r:.60}]")
+            refuse(f"a key of {name}", string, "a string")
+        table[string] = unit_interval(probability, f"{name}[{string!r:.60}]")
     known = _total([*table.values()])
     if known > (1 + ROUNDING if isinstance(known, float) else 1):
-        refuse("the sum of string_probabilities", known, "at most 1")
+        refuse(f"the sum of {name}", known, "at most 1")
     matching = [probability for string, probability in table.items() if _action_of(string, parser) == action]
     return (_total(matching) if matching else 0 * known), known
 
@@ -278,6 +280,52 @@ def semantic_action_bounds(
     """
     low, known = _masses(string_probabilities, parser, action)
     return low, (low + (1 - known) if known < 1 else low)  # a sum above 1 by rounding leaves nothing missing
+
+
+def semantic_action_ratio(
+    current: Mapping[str, Number], behavior: Mapping[str, Number], parser: Parser, action: Hashable
+) -> Number:
+    r"""The importance ratio of an action: what is left of the strings' ratios when spelling is averaged out.
+
+    .. math:: \rho_{\mathrm{sem}}(a) = \frac{P_\pi(a\mid h)}{P_\mu(a\mid h)}
+              = \mathrm{E}_\mu\bigl[\rho(x)\bigm|\mathrm{parse}(x)=a\bigr]
+
+    The second form needs :math:`\mu(x)>0` for every string of :math:`\pi` that means the action.
+
+    Args:
+        current: from strings to probabilities under the policy :math:`\pi` being trained; the whole table, summing
+            to 1 (up to 1e-9 with floats). A quotient of two lower bounds would be no bound of anything.
+        behavior: the same for the policy :math:`\mu` that sampled.
+        parser: as in :func:`semantic_action_probability`; the same for both, since another parser is another policy.
+        action: the action that was taken.
+
+    Returns:
+        A number not below 0; a fraction for fractions.
+
+    Raises:
+        ValueError: an incomplete table, an action to which ``behavior`` gives no mass, and whatever
+            :func:`semantic_action_probability` refuses.
+
+    Source:
+        Elementary: the law of total expectation. Its variance is not above that of the strings' ratio, which is the
+        Rao-Blackwell theorem.
+
+    Example:
+        >>> then = {'{"name":"inspect"}': 0.25, '{"name": "inspect"}': 0.25, "finish": 0.5}
+        >>> now = {'{"name":"inspect"}': 0.375, '{"name": "inspect"}': 0.125, "finish": 0.5}
+        >>> semantic_action_ratio(now, then, parse_action, "inspect")
+        1.0
+    """
+    masses: list[Number] = []
+    for name, table in (("current", current), ("behavior", behavior)):
+        mass, known = _masses(table, parser, action, name)
+        if known < (1 - ROUNDING if isinstance(known, float) else 1):
+            refuse(f"the sum of {name}", known, "1, a complete table (semantic_action_bounds takes others)")
+        masses.append(mass)
+    now, then = masses
+    if then == 0:
+        refuse(f"the probability of {action!r:.60} under behavior", then, "a positive number")
+    return now / (Fraction(then) if isinstance(then, int) else then)
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from keydoor.turns import (
     parse_action,
     semantic_action_bounds,
     semantic_action_probability,
+    semantic_action_ratio,
     turn_log_ratio,
     turn_probability_ratio,
 )
@@ -592,3 +593,104 @@ def test_a_long_string_does_not_fill_the_message():
     with pytest.raises(ValueError, match=r"^string_probabilities") as caught:
         semantic_action_probability({"x" * 10_000: 2.0}, parse_action, "inspect")
     assert len(str(caught.value)) < 200
+
+
+# --- the ratio of an action --------------------------------------------------------------------------------------
+
+mass_lists = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=7)
+
+
+@settings(deadline=None)
+@given(mass_lists.filter(lambda rows: any(now for now, _, _ in rows)), st.integers(0, 124))
+def test_the_semantic_ratio_is_a_conditional_mean_and_varies_less(rows, salt):
+    """rho_sem(a) = E_mu[rho | a], exactly, with the invalid strings (2) as an action of their own; weighting a function
+    of the action by it is unbiased, and Var(rho f) - Var(rho_sem f) = E_mu[f^2 Var(rho | a)] >= 0, zero only if no
+    spelling's ratio differs from its action's where f is not 0.
+    """
+    now = {f"s{i}": F(n, sum(n for n, _, _ in rows)) for i, (n, _, _) in enumerate(rows)}
+    then = {f"s{i}": F(m, sum(m for _, m, _ in rows)) for i, (_, m, _) in enumerate(rows)}
+    meaning = {f"s{i}": ("inspect", "finish", "invalid")[a] for i, (_, _, a) in enumerate(rows)}
+    f = {action: F(salt // 5**k % 5 - 2) for k, action in enumerate(("inspect", "finish", "invalid"))}
+    ratio = {s: now[s] / then[s] for s in then}
+    semantic = {}
+    for action in set(meaning.values()):
+        strings = [s for s in then if meaning[s] == action]
+        mass = sum(then[s] for s in strings)
+        semantic[action] = semantic_action_ratio(now, then, meaning, action)
+        assert semantic[action] == sum(then[s] * ratio[s] for s in strings) / mass
+
+    def moments(weight):
+        values = [(then[s], weight(s) * f[meaning[s]]) for s in then]
+        mean = sum(p * v for p, v in values)
+        return mean, sum(p * v * v for p, v in values) - mean**2
+
+    mean, variance = moments(ratio.__getitem__)
+    semantic_mean, semantic_variance = moments(lambda s: semantic[meaning[s]])
+    assert mean == semantic_mean == sum(now[s] * f[meaning[s]] for s in now)
+    gap = sum(then[s] * f[meaning[s]] ** 2 * (ratio[s] - semantic[meaning[s]]) ** 2 for s in then)
+    assert variance - semantic_variance == gap
+    assert (gap == 0) == all(f[meaning[s]] == 0 or ratio[s] == semantic[meaning[s]] for s in then)
+
+
+def test_d1_the_semantic_ratio_of_the_spellings():
+    """Case D1: after the update to .35/.05/.05 the action's ratio is 1; foils: the strings' 1.4, 0.333333 and 1."""
+    updated = dict(zip(SPELLINGS, (0.35, 0.05, 0.05, 0.55), strict=True))
+    assert semantic_action_ratio(updated, SPELLINGS, parse_action, "inspect") == close(1.0)
+    foils = [updated[s] / SPELLINGS[s] for s in list(SPELLINGS)[:3]]
+    assert foils == pytest.approx([1.4, 0.333333, 1.0], rel=1e-5)
+    assert semantic_action_ratio({"finish": 1}, {"finish": F(1, 2), "inspect": F(1, 2)}, parse_action, "finish") == 2
+    assert semantic_action_ratio({"finish": 1}, {"finish": F(1, 2), "inspect": F(1, 2)}, parse_action, "inspect") == 0
+    assert type(semantic_action_ratio({"finish": 1}, {"finish": 1}, parse_action, "finish")) is F
+
+
+def test_d3_a_semantic_ratio_needs_whole_tables():
+    """Case D3: from tables with .93 and .90 known, a quotient .40/.30 would be neither a lower nor an upper bound: the
+    truth may be anything from .40/.40 to .47/.30.
+    """
+    now, then = {"inspect": F(40, 100), "finish": F(53, 100)}, {"inspect": F(30, 100), "finish": F(60, 100)}
+    for current, behaviour, name in ((now, {"inspect": F(1)}, "current"), ({"inspect": F(1)}, then, "behavior")):
+        with pytest.raises(ValueError, match=f"the sum of {name} is .*; expected 1, a complete table"):
+            semantic_action_ratio(current, behaviour, parse_action, "inspect")
+    low_now, high_now = semantic_action_bounds(now, parse_action, "inspect")
+    low_then, high_then = semantic_action_bounds(then, parse_action, "inspect")
+    assert low_now / high_then == 1 < low_now / low_then < high_now / low_then == F(47, 30)
+    with pytest.raises(ValueError, match=r"the probability of 'finish' under behavior is .*0.*; expected a positive"):
+        semantic_action_ratio({"finish": F(1)}, {"inspect": F(1)}, parse_action, "finish")
+    with pytest.raises(ValueError, match=r"current\['inspect'\] is nan"):
+        semantic_action_ratio({"inspect": math.nan}, {"inspect": 1.0}, parse_action, "inspect")
+
+
+@given(st.lists(st.integers(1, 9), min_size=3, max_size=3), st.lists(st.integers(-5, 5), min_size=3, max_size=3))
+def test_d3_renormalising_over_valid_strings_is_another_policy(weights, values):
+    """With invalid mass e, value q_bad there and the renormalised policy's value J', the policy's value is
+    J = (1 - e) J' + e q_bad, so J' - J = e (J' - q_bad). The mass of each action shrinks by 1 - e.
+    """
+    total = sum(weights)
+    strings = {"inspect": F(weights[0], total), "finish": F(weights[1], total), "fly": F(weights[2], total)}
+    p = {action: semantic_action_probability(strings, parse_action, action) for action in ("inspect", "finish")}
+    bad = 1 - sum(p.values())
+    assert bad == strings["fly"]
+    value = p["inspect"] * values[0] + p["finish"] * values[1] + bad * values[2]
+    renormalised = (p["inspect"] * values[0] + p["finish"] * values[1]) / (1 - bad)
+    assert renormalised - value == bad * (renormalised - values[2])
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 8), st.integers(1, 40))
+def test_noise_of_the_log_probabilities_adds_up(n, hundredths):
+    """Equal policies whose recorded log-probabilities are off by +c or -c with probability 1/2: over all 2^n patterns
+    the log-ratio has variance n c^2 and stays within n c, and the mean ratio is cosh(c)^n, between 1 and exp(n c^2/2).
+    Foil: the noise of one token, as if it averaged out over the turn.
+    """
+    c = F(hundredths, 100)
+    logs = [
+        turn_log_ratio([F(-2)] * n, [F(-2) + (c if pattern >> i & 1 else -c) for i in range(n)])
+        for pattern in range(2**n)
+    ]
+    assert max(map(abs, logs)) == n * c
+    assert sum(logs) == 0
+    assert sum(x * x for x in logs) / 2**n == n * c**2
+    mean = math.fsum(map(math.exp, logs)) / 2**n
+    assert mean == close(math.cosh(c) ** n)
+    assert 1 < mean <= math.exp(n * c**2 / 2)
+    assert n == 1 or sum(x * x for x in logs) / 2**n > c**2
