@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book test lint one serve links browser clean distclean lock api
+.PHONY: help venv book test lint one serve links browser chromium clean distclean lock api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -39,12 +39,18 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 book: $(VENV)/.ready ## build the site in both languages into _build/html
 	@$(BIN)/python -m book.build
 
-test: $(VENV)/.ready lint ## run all checks and tests
-	@echo "- tests ..."
-	@$(BIN)/python -m pytest -q -n auto --dist loadgroup --ignore tests/browser
+# One test at a time to each process: they are sorted from long to short (tests/conftest.py).
+SPREAD := -n auto --dist load --maxschedchunk 1
 
-browser: $(VENV)/.ready ## look at every page in the system's Chromium (some minutes; not yet part of make test)
-	@$(BIN)/python -m pytest -q tests/browser
+test: chromium lint ## run all checks and tests (a few minutes)
+	@echo "- tests ..."
+	@$(BIN)/python -m pytest -q $(SPREAD)
+
+browser: chromium ## only look at every page of the site in the system's Chromium
+	@$(BIN)/python -m pytest -q $(SPREAD) tests/browser $(TESTS)
+
+chromium: $(VENV)/.ready
+	@$(BIN)/python -m tests.browser.chromium
 
 lint: $(VENV)/.ready
 	@echo "- style and types ..."

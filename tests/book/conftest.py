@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from book.layout import Book
 
@@ -36,6 +37,11 @@ def run_build(book: Book, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder, by their path inside it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.fixture
 def mini(tmp_path: Path) -> Book:
     """A fresh copy to plant faults in."""
@@ -58,11 +64,43 @@ def plant(mini: Book) -> Callable[..., int]:
     return put
 
 
+def once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that is made once in a run: by the process that asks first, while others that ask wait for it."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # of all processes of this run
+    folder, done = base / name, base / f"{name}.done"
+    with FileLock(base / f"{name}.lock"):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            make(folder)
+            done.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Book:
-    """The two-page book, built once."""
-    book = copy_mini(tmp_path_factory.mktemp("site") / "mini")
-    result = run_build(book)
-    if result.returncode:
-        pytest.fail(f"the two-page book does not build:\n{result.stdout}{result.stderr}")
-    return book
+    """The two-page book, built once for all processes: to look at, not to change."""
+
+    def make(folder: Path) -> None:
+        result = run_build(copy_mini(folder))
+        if result.returncode:
+            pytest.fail(f"the two-page book does not build:\n{result.stdout}{result.stderr}")
+
+    folder = once(tmp_path_factory, "mini-site", make)
+    return Book(folder, folder / "_build")
+
+
+@pytest.fixture
+def built(site: Book, tmp_path: Path) -> Book:
+    """A copy of the built two-page book, to change."""
+    folder = tmp_path / "built"
+    shutil.copytree(site.root, folder)
+    return Book(folder, folder / "_build")
+
+
+@pytest.fixture
+def executed(mini: Book, site: Book) -> Book:
+    """The fresh copy with the outputs of its cells: what executes it then executes only the pages that are changed."""
+    shutil.copytree(site.output / "cache", mini.output / "cache")
+    return mini

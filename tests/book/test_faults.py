@@ -11,7 +11,7 @@ from book import execute
 from book.build import render
 from book.gates import doctests, fences, parity
 from book.layout import Book
-from tests.book.conftest import run_build
+from tests.book.conftest import contents, run_build
 
 Plant = Callable[..., int]
 
@@ -179,6 +179,7 @@ def test_a_cell_that_raises_or_warns(mini: Book, plant: Plant, new: str, says: s
 # --- what Sphinx sees -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("executed")
 def test_references_citations_and_links(mini: Book, plant: Plant) -> None:
     """All in one page, so that one run shows all of them; each line is named."""
     faults = {
@@ -206,21 +207,17 @@ def test_references_citations_and_links(mini: Book, plant: Plant) -> None:
 # --- the whole build ------------------------------------------------------------------------------------------------
 
 
-def test_a_fault_ends_the_build_and_the_last_good_site_stays(site: Book) -> None:
-    """Exit status 1, the place on stderr, and not a byte of the site has changed; without the fault it builds again."""
-    before = {path: path.read_bytes() for path in sorted(site.output.glob("html/**/*")) if path.is_file()}
-    page = site.source / "ru" / "second.md"
+def test_a_fault_ends_the_build_and_the_last_good_site_stays(built: Book) -> None:
+    """Exit status 1, the place on stderr, and not a byte of the site has changed."""
+    before = contents(built.output / "html")
+    page = built.source / "ru" / "second.md"
     text = page.read_text("utf8")
-    try:
-        page.write_text(text.replace("## Раздел", "### Раздел"), "utf8")
-        result = run_build(site)
-        assert result.returncode == 1
-        assert f"book/ru/second.md:{text[: text.index('## Раздел')].count(chr(10)) + 1}: " in result.stderr
-        assert "the book was not built" in result.stderr
-    finally:
-        page.write_text(text, "utf8")
-    after = {path: path.read_bytes() for path in sorted(site.output.glob("html/**/*")) if path.is_file()}
-    assert before == after
+    page.write_text(text.replace("## Раздел", "### Раздел"), "utf8")
+    result = run_build(built)
+    assert result.returncode == 1
+    assert f"book/ru/second.md:{text[: text.index('## Раздел')].count(chr(10)) + 1}: " in result.stderr
+    assert "the book was not built" in result.stderr
+    assert contents(built.output / "html") == before
 
 
 def test_a_folder_without_a_book(tmp_path: Path) -> None:

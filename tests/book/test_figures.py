@@ -11,7 +11,7 @@ import pytest
 from book import execute
 from book.gates import figures
 from book.layout import LANGUAGES, Book
-from tests.book.conftest import ROOT, copy_mini
+from tests.book.conftest import MINI, ROOT, copy_mini, once
 
 Plant = Callable[..., int]
 
@@ -125,19 +125,27 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     Returns:
         Of each cell, by language and name, the messages: the line within the cell (0: its fence) and the text.
     """
-    book = copy_mini(tmp_path_factory.mktemp("figures") / "mini")
     places: dict[tuple[str, str], tuple[int, int]] = {}
+    texts: dict[str, str] = {}
     for language in LANGUAGES:
-        page = book.source / language / "second.md"
-        before, _, after = page.read_text("utf8").partition("```json")
+        before, _, after = (MINI / "book" / language / "second.md").read_text("utf8").partition("```json")
         before += "`smoke`\n\n```{code-cell} ipython3\nimport matplotlib.pyplot as plt\n```\n\n"
         for name, text in cells(language).items():
             start = before.count("\n") + 1
             before += text
             places[language, name] = start, before.count("\n")
-        page.write_text(f"{before}```json{after}", "utf8")
+        texts[language] = f"{before}```json{after}"
+
+    def make(folder: Path) -> None:
+        book = copy_mini(folder)
+        pages = [book.source / language / "second.md" for language in LANGUAGES]
+        for page, text in zip(pages, texts.values(), strict=True):
+            page.write_text(text, "utf8")
+        assert execute.execute_pages(book, pages) == []
+
+    folder = once(tmp_path_factory, "figures", make)
+    book = Book(folder, folder / "_build")
     pages = {language: book.source / language / "second.md" for language in LANGUAGES}
-    assert execute.execute_pages(book, [*pages.values()]) == []
     problems = [problem for language, page in pages.items() for problem in figures.check_page(book, page, language)]
     return {
         (language, name): [
@@ -235,9 +243,9 @@ def test_the_style_of_the_book_is_readable(mini: Book) -> None:
         assert min(figures.contrast(f"#{colour}", ground) for colour in colours) >= figures.GRAPHICS
 
 
-def test_the_two_page_book(mini: Book) -> None:
-    assert execute.execute_pages(mini) == []
-    assert figures.check(mini) == []
+def test_the_two_page_book(executed: Book) -> None:
+    assert execute.execute_pages(executed) == []
+    assert figures.check(executed) == []
 
 
 def test_the_real_book(tmp_path: Path) -> None:

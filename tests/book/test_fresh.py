@@ -52,15 +52,15 @@ def test_what_does_not_count(mini: Book) -> None:
     assert site_key(mini, {"RL_LLM_PROFILE": "smoke"}) != key
 
 
-def test_a_built_site_is_fresh_until_a_source_changes(site: Book) -> None:
-    assert site_is_fresh(site, FULL)
-    assert not site_is_fresh(site, {"RL_LLM_PROFILE": "smoke"})
-    page = site.source / "en" / "second.md"
+def test_a_built_site_is_fresh_until_a_source_changes(built: Book) -> None:
+    assert site_is_fresh(built, FULL)
+    assert not site_is_fresh(built, {"RL_LLM_PROFILE": "smoke"})
+    page = built.source / "en" / "second.md"
     text = page.read_text("utf8")
     page.write_text(text + "\nMore.\n", "utf8")
-    assert not site_is_fresh(site, FULL)
+    assert not site_is_fresh(built, FULL)
     page.write_text(text, "utf8")
-    assert site_is_fresh(site, FULL)
+    assert site_is_fresh(built, FULL)
 
 
 def test_no_site_and_a_site_without_stamp_are_not_fresh(mini: Book) -> None:
@@ -71,15 +71,13 @@ def test_no_site_and_a_site_without_stamp_are_not_fresh(mini: Book) -> None:
     assert not site_is_fresh(mini, FULL)
 
 
-def test_a_build_with_a_fault_leaves_the_site_as_it_was(site: Book) -> None:
+def test_a_build_with_a_fault_leaves_the_site_as_it_was(built: Book) -> None:
     """The old site stays, and is not taken for the present one."""
-    page = site.source / "en" / "second.md"
+    page = built.source / "en" / "second.md"
     text = page.read_text("utf8")
     page.write_text(text + "\n## A heading without counterpart\n", "utf8")
-    try:
-        assert run_build(site).returncode != 0
-        assert (site.output / "html/en/second.html").is_file()
-        assert not site_is_fresh(site, FULL)
-    finally:
-        page.write_text(text, "utf8")
-    assert site_is_fresh(site, FULL)
+    assert run_build(built).returncode != 0
+    assert (built.output / "html/en/second.html").is_file()
+    assert not site_is_fresh(built, FULL)
+    page.write_text(text, "utf8")
+    assert site_is_fresh(built, FULL)

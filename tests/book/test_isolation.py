@@ -19,7 +19,9 @@ BOOK = Book(ROOT, ROOT / "_build")
 
 
 def with_cells() -> list[Path]:
-    return [path for path in BOOK.all_pages() if "```{code-cell}" in path.read_text("utf8")]
+    """The pages that are executed, the longest first."""
+    pages = [path for path in BOOK.all_pages() if "```{code-cell}" in path.read_text("utf8")]
+    return sorted(pages, key=lambda path: -path.stat().st_size)
 
 
 def outputs(notebook: nbformat.NotebookNode) -> list[Any]:

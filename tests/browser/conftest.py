@@ -1,4 +1,4 @@
-"""The real site in the system's Chromium: one server and one browser for all tests of this folder.
+"""The real site in the system's Chromium: one server and one browser for all tests of this folder in a process.
 
 No browser is downloaded. `KEYDOOR_CHROMIUM=/path/to/it` chooses one, `KEYDOOR_NO_BROWSER=1` skips these tests.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -23,31 +22,19 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from book.assemble import site_is_fresh
 from book.layout import Book
+from tests.browser.chromium import LEFT_OUT, find_chromium, left_out, missing
 from tests.browser.faults import Reader, Watch
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = {"RL_LLM_PROFILE": "full"}  # the site that readers see, whatever the profile of the other tests
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-MISSING = (
-    "no Chromium found: `apt-get install chromium` (Debian, Ubuntu) installs it, KEYDOOR_CHROMIUM=/path/to/it "
-    "chooses one, KEYDOOR_NO_BROWSER=1 skips the browser tests"
-)
-
-
-def find_chromium(environ: dict[str, str]) -> str | None:
-    """The browser that the environment names, else the first that the system has."""
-    if chosen := environ.get("KEYDOOR_CHROMIUM"):
-        return shutil.which(chosen)
-    return next(filter(None, (shutil.which(name, path=environ.get("PATH")) for name in (*NAMES, MAC))), None)
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of the browser. Asked for first, so that nothing is built where there is none."""
-    if os.environ.get("KEYDOOR_NO_BROWSER") == "1":
-        pytest.skip("KEYDOOR_NO_BROWSER=1: the site was not tried in a browser")
-    return find_chromium(dict(os.environ)) or pytest.fail(MISSING, pytrace=False)
+    if left_out(os.environ):
+        pytest.skip(LEFT_OUT)
+    return find_chromium(os.environ) or pytest.fail(missing(os.environ), pytrace=False)
 
 
 @pytest.fixture(scope="session")

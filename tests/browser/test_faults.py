@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -9,12 +12,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import MISSING, find_chromium, serving
+from tests.browser.chromium import find_chromium, missing
+from tests.browser.conftest import ROOT, serving
 from tests.browser.faults import Watch, axe, equations, identifiers, motion, settle, wide
 
-pytestmark = pytest.mark.xdist_group("browser")
-
-MATHJAX = Path(__file__).resolve().parents[2] / "book" / "vendor" / "mathjax" / "tex-mml-chtml.js"
+MATHJAX = ROOT / "book" / "vendor" / "mathjax" / "tex-mml-chtml.js"
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf8"><title>A page</title><link rel="icon" href="data:,">{head}</head>
@@ -143,4 +145,22 @@ def test_which_browser_is_taken(tmp_path: Path) -> None:
         assert find_chromium({"PATH": str(tmp_path)}) == str(tmp_path / name)
     assert find_chromium({"KEYDOOR_CHROMIUM": str(tmp_path / "google-chrome")}) == str(tmp_path / "google-chrome")
     assert find_chromium({"PATH": str(tmp_path), "KEYDOOR_CHROMIUM": str(tmp_path / "gone")}) is None
-    assert "apt-get install chromium" in MISSING
+
+
+def test_without_a_browser_one_line_says_what_to_do(tmp_path: Path) -> None:
+    """Before anything long begins: `make test` asks this first."""
+
+    def ask(**environ: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tests.browser.chromium"]
+        return subprocess.run(command, cwd=ROOT, env={"PATH": str(tmp_path), **environ}, capture_output=True, text=True)
+
+    nothing = ask()
+    assert nothing.returncode == 1
+    assert nothing.stderr.count("\n") == 1
+    assert "sudo apt-get install chromium" in nothing.stderr
+    assert "KEYDOOR_CHROMIUM=/path/to/it" in nothing.stderr
+    assert ask(KEYDOOR_CHROMIUM="/gone").stderr == missing({"KEYDOOR_CHROMIUM": "/gone"}) + "\n"
+    assert ask(KEYDOOR_NO_BROWSER="1").returncode == 0
+    assert ask(KEYDOOR_CHROMIUM=sys.executable).returncode == 0
+    tests = re.search(r"^test: (.*?)(?: ##|$)", (ROOT / "Makefile").read_text("utf8"), flags=re.M)
+    assert tests[1].split()[0] == "chromium"

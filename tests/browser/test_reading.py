@@ -15,8 +15,6 @@ from playwright.sync_api import Page
 from book.layout import LANGUAGES
 from tests.browser.faults import Reader, axe, motion, settle
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 def tab_to(page: Page, selector: str, limit: int = 400) -> None:
     """Press Tab until an element that matches has the focus, as a reader without a mouse does."""
