@@ -42,6 +42,7 @@ WORDS = {
         "captions": {
             "Front": "Начало",
             "I. The agent's world": "I. Мир агента",
+            "II. The arithmetic of turns": "II. Арифметика ходов",
             "Lab": "Практикум",
             "Back": "Справочник",
         },
