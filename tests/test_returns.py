@@ -736,7 +736,7 @@ def test_rounded_rows_and_the_discount_one():
 @settings(deadline=None)
 @given(st.integers(1, 9), discounts.filter(lambda g: g < 1), fractions)
 def test_a_reset_row_pulls_the_critic_down(length, gamma, reward):
-    """Next-step auto-reset (vwxyzjn/cleanrl#475, Denys88/rl_games#362): after each cut the vector environment returns
+    """Next-step auto-reset (Denys88/rl_games#362): after each cut the vector environment returns
     one row that is no transition, from the last observation to the next first one, reward 0, no flag. In a world of one
     state an episode of N steps then gives N + 1 rows, and W = (N r + (N + 1) gamma W)/(N + 1) is the critic's mean
     target: the value times N/(N + 1). Checked against the rows themselves, one target at a time.
