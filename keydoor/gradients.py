@@ -192,8 +192,8 @@ def exact_gradient(model: nn.Module, **settings: Any) -> tuple[float, dict[str, 
         settings: as for :func:`exact_objective`.
 
     Returns:
-        The value, and for each parameter that requires a gradient a tensor of its shape and precision: zeros for those
-        on which the policy does not depend, such as the critic's.
+        The value, and for each parameter that requires a gradient a tensor of its shape and precision, with zeros for
+        those on which the policy does not depend, such as the critic's.
 
     Raises:
         ValueError: as :func:`exact_objective`; or the gradient is not finite.
