@@ -145,7 +145,8 @@ class LocalNumbers(SphinxPostTransform):
             return
         for node in list(self.document.findall(nodes.inline)):
             if "pasted-text" in node["classes"]:
-                text = re.sub(r"(?<=\d)\.(?=\d)", ",", node.astext())
+                # A number has one point; "1.4.0" is a version and stays as it is.
+                text = re.sub(r"(?<![\d.])(\d+)\.(\d+)(?![\d.]*\d)", r"\1,\2", node.astext())
                 text = re.sub(r"-(?=\d)", "−", text)
                 node.children = [nodes.Text(text)]
 
