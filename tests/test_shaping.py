@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction as F
 
 import numpy as np
@@ -424,6 +425,96 @@ def test_a_potential_of_the_moment_needs_one_number_per_moment():
     recomputed = [r + gamma * old[t + 1] - new[t] for t, r in enumerate(rewards)]
     drift = sum(gamma**t * (old[t] - new[t]) for t in range(3))
     assert discounted_return(recomputed, gamma) == shaped + drift != shaped
+
+
+def test_the_bias_of_lambda_is_the_critics_error_further_on():
+    """E[A | h, a] = Q - V + e(h) - g (1 - l) sum over n >= 1 of (g l)^(n-1) E[e(h_(t+n)) | h, a], with e = V - u: on a
+    tree of three turns with random rewards, probabilities and critics, exactly, for gae_advantages averaged over all
+    paths. At l = 1, and for the exact critic at every l, only Q - V + e is left. Foil: the sum without its factor g.
+    """
+    dice, gamma = random.Random(5), F(9, 10)
+
+    def number():
+        return F(dice.randint(-6, 6), 6)
+
+    # A node: the critic's value u, and for each of two actions two branches (probability, reward, node or None).
+    def grow(depth):
+        if depth == 3:
+            return None
+        split = F(dice.randint(1, 4), 5)
+        branches = [[(split, number(), grow(depth + 1)), (1 - split, number(), grow(depth + 1))] for _ in range(2)]
+        return number(), branches
+
+    def q(node, action):
+        return sum(p * (r + gamma * value(after)) for p, r, after in node[1][action])
+
+    def value(node):
+        return F(0) if node is None else sum(q(node, action) for action in range(2)) / 2
+
+    def paths(node, action):
+        for p, r, after in node[1][action]:
+            if after is None:
+                yield p, [r], [node]
+            else:
+                for following in range(2):
+                    for share, rewards, nodes in paths(after, following):
+                        yield p * share / 2, [r, *rewards], [node, *nodes]
+
+    root = grow(0)
+    for critic in (lambda node: node[0], value):
+        for lam in (F(0), F(1, 2), F(1)):
+            for action in range(2):
+                mean = bias = foil = F(0)
+                for share, rewards, nodes in paths(root, action):
+                    u = [critic(node) for node in nodes] + [F(0)]
+                    mean += share * gae_advantages(rewards, u, gamma, lam, terminated=True)[0]
+                    errors = [(gamma * lam) ** n * (value(x) - critic(x)) for n, x in enumerate(nodes[1:])]
+                    bias += share * gamma * (1 - lam) * sum(errors)
+                    foil += share * (1 - lam) * sum(errors)
+                exact = q(root, action) - value(root) + value(root) - critic(root)
+                assert mean == exact - bias
+                if lam < 1 and critic is not value:
+                    assert mean != exact - foil
+
+
+def test_a_potential_that_knows_more_than_any_history():
+    """The room in which all clues look alike: the potential reads the colour, the history does not have it. For
+    policies of turn and belief J' = J (Phi(s_0) = 0), V' = V - mean of Phi under the belief, and what an action is paid
+    on average is g E[Phibar'] - Phibar. Some key in hand has potential 3/8, the mean of 1/4 and 1/2. Foil: the
+    potential of one of the two states in place of the mean.
+    """
+    room, gamma, horizon = get_rules("standard"), F(9, 10), 4
+    blurred = tuple(
+        tuple(x._replace(observation="clue") if x.observation.startswith("clue") else x for x in row)
+        for row in room.table
+    )
+    model = belief_model(replace(room, table=blurred))
+    assert F(3, 8) in model.potential
+
+    def solve(shaped, seed):
+        values, found = {}, {}
+        for t in reversed(range(horizon)):
+            ahead, values = values, {}
+            for b, row in enumerate(model.branches):
+                weights = random.Random(f"{seed} {t} {b}").choices(range(1, 9), k=6)
+                for weight, branches in zip(weights, row, strict=True):
+                    for x in branches:
+                        on = x.belief is not None and t + 1 < horizon
+                        worth = x.base_reward + (gamma * ahead[x.belief] if on else 0)
+                        if shaped:
+                            hidden = [s for s in model.beliefs[b] if s is not None]
+                            before = sum(F(room.potential[s]) for s in hidden) / len(hidden)
+                            worth += (gamma * x.potential_after if on else 0) - before
+                        values[b] = values.get(b, 0) + F(weight, sum(weights)) * x.probability * worth
+            found.update({(t, b): value for b, value in values.items()})
+        return found
+
+    for seed in range(3):
+        plain, shaped = solve(False, seed), solve(True, seed)
+        assert all(shaped[t, b] == plain[t, b] - model.potential[b] for t, b in plain)
+        assert shaped[0, model.start] == plain[0, model.start]
+    mixed = model.potential.index(F(3, 8))
+    assert {F(room.potential[s]) for s in model.beliefs[mixed]} == {F(1, 4), F(1, 2)}  # each a foil for the mean
 
 
 class TestFindPotentialRefusals:
