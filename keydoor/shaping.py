@@ -12,13 +12,17 @@ functions below cannot check, because they see numbers and not states:
 
 The discount of the shaping has to be the learner's. With another one a loop through the states pays or costs
 something each time round.
+
+:func:`find_potential` goes the other way: given the bonuses of some program, it finds the potential behind them, or
+what they pay beyond any potential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from fractions import Fraction
 
-from keydoor._checks import IN_RANGE, Number, finite, finite_sequence, float_range, refuse, unit_interval
+from keydoor._checks import IN_RANGE, Number, finite, finite_sequence, float_range, refuse, sequence, unit_interval
 from keydoor.returns import discounted_return
 
 
@@ -112,3 +116,84 @@ def shaped_return_identity(
     with float_range("the predicted return"):
         predicted = original - phi[0] + gamma ** len(r) * phi[-1]
     return original, shaped, finite(predicted, "the predicted return", IN_RANGE)
+
+
+def find_potential(
+    steps: Iterable[tuple[Hashable, Hashable | None, Number]], gamma: Number
+) -> tuple[dict[Hashable, Number], list[Number]]:
+    r"""The potential behind given bonuses, and what they pay beyond it.
+
+    .. math:: F(s, s') = \gamma\Phi(s') - \Phi(s) + \text{excess}, \qquad \Phi = 0 \text{ at the end}
+
+    The potential is built from the steps in their order, from the end outwards, so that the steps that fix it have no
+    excess. Bonuses come from a potential exactly if **no** step has one; then the potential is the only one. Where
+    some step has, the bonus of some loop or detour is not just a matter of where it begins and ends, and there is a
+    world in which it changes the best policy. Which steps show an excess depends on the order; that some do does not.
+
+    Args:
+        steps: ``(state, next_state, bonus)`` for each kind of step, at least one; ``next_state`` is ``None`` at a true
+            end. States are names of any hashable kind. The same step may occur more than once, for instance
+            with different actions.
+        gamma: the **learner's** discount factor, above 0, at most 1.
+
+    Returns:
+        ``(potential, excess)``: :math:`\Phi` of each state, and a number for each step. Integers and fractions give
+        fractions; with floats an excess of the size of the rounding means none.
+
+    Raises:
+        ValueError: a step that is no triple, a bonus that is not finite, a state that no chain of steps joins to an
+            end (nothing fixes its potential), ``gamma`` outside of its range, or a result that overflows.
+
+    Source:
+        Ng, Harada and Russell (1999), where the potential is read off the steps into an absorbing state in the proof
+        that only potentials are safe.
+
+    Example:
+        >>> from fractions import Fraction as F
+        >>> steps = [("hall", None, F(-1, 4)), ("hall", "door", F(1, 5)), ("door", None, F(-1, 2))]
+        >>> potential, excess = find_potential(steps, F(9, 10))
+        >>> print(*potential.items(), *excess)
+        ('hall', Fraction(1, 4)) ('door', Fraction(1, 2)) 0 0 0
+        >>> print(*find_potential([*steps, ("hall", "hall", 0)], F(9, 10))[1])  # an idle turn without its term
+        0 0 0 1/40
+    """
+    gamma = unit_interval(gamma, "gamma")
+    if gamma == 0:
+        refuse("gamma", gamma, "a number above 0")
+    rows: list[tuple[Hashable, Hashable | None, Number]] = []
+    for i, step in enumerate(sequence(steps, "steps")):
+        if not isinstance(step, (tuple, list)) or len(step) != 3:
+            refuse(f"steps[{i}]", step, "a state, the next state or None, and a bonus")
+        for place in (0, 1):
+            try:
+                hash(step[place])
+            except TypeError:
+                refuse(f"steps[{i}][{place}]", step[place], "the name of a state, hashable")
+        if step[0] is None:
+            refuse(f"steps[{i}][0]", None, "a state: no step begins at the end")
+        bonus = finite(step[2], f"steps[{i}][2]")
+        rows.append((step[0], step[1], Fraction(bonus) if isinstance(bonus, int) else bonus))
+    if not rows:
+        refuse("steps", rows, "at least one step")
+
+    known: dict[Hashable | None, Number] = {None: Fraction(0)}
+    waiting = list(rows)
+    with float_range("the potential"):
+        while waiting:
+            left = []
+            for state, after, bonus in waiting:
+                if after in known:
+                    known.setdefault(state, gamma * known[after] - bonus)
+                elif state in known:
+                    known[after] = (known[state] + bonus) / gamma
+                else:
+                    left.append((state, after, bonus))
+            if len(left) == len(waiting):
+                refuse("steps", left[0][0], "only states that some chain of steps joins to an end")
+            waiting = left
+        excess = [
+            finite(bonus - gamma * known[after] + known[state], f"excess {i}", IN_RANGE)
+            for i, (state, after, bonus) in enumerate(rows)
+        ]
+    names = dict.fromkeys(name for state, after, _ in rows for name in (state, after) if name is not None)
+    return {name: finite(known[name], f"the potential of {name!r}", IN_RANGE) for name in names}, excess
