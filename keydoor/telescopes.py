@@ -217,12 +217,12 @@ def token_advantages(
     .. math::
         d_{t,i} &= U_{t,i+1} - U_{t,i} \quad (i < n_t - 1), \qquad
         d_{t,n_t-1} = r_t + \gamma m_{t+1} U_{t+1,0} - U_{t,n_t-1}, \\
-        A_{t,i} &= d_{t,i} + \kappa A_{t,i+1} \quad (i < n_t - 1), \qquad
+        A_{t,i} &= d_{t,i} + \zeta A_{t,i+1} \quad (i < n_t - 1), \qquad
         A_{t,n_t-1} = d_{t,n_t-1} + \gamma\lambda A_{t+1,0}.
 
-    :math:`\gamma` and :math:`\lambda` belong to the turn, :math:`\kappa` to the step from token to token inside it.
+    :math:`\gamma` and :math:`\lambda` belong to the turn, :math:`\zeta` to the step from token to token inside it.
     What the environment writes is no step at all: its tokens have no place in the arguments, so that its length
-    cannot enter. At :math:`\kappa = 1` the first token of a turn has the advantage of
+    cannot enter. At :math:`\zeta = 1` the first token of a turn has the advantage of
     :func:`keydoor.returns.gae_advantages`, whatever the critic says inside the turn.
 
     Args:
@@ -231,7 +231,7 @@ def token_advantages(
             least one; :math:`U_{t,0}` is the value :math:`V_t` of the turn.
         gamma: discount of a turn, in [0, 1].
         gae_lambda: :math:`\lambda` from one turn to the next, in [0, 1].
-        token_lambda: :math:`\kappa`, in [0, 1].
+        token_lambda: :math:`\zeta`, in [0, 1].
         terminated: whether the episode came to a true end.
         last_value: :math:`V_T`, needed at a cut and not looked at otherwise.
 
