@@ -308,7 +308,8 @@ def group_gradient_factor(
               B \sim \mathrm{Binomial}(G - 1, p),
 
     where :math:`A^+(K)` and :math:`A^-(K)` are the advantages of a success and of a failure in a group with :math:`K`
-    successes. It follows from :math:`\mathbb E[R \nabla \log P] = \nabla p = -\mathbb E[(1 - R) \nabla \log P]`.
+    successes. It follows from :math:`\mathbb E[R \nabla \log P] = \nabla p` and
+    :math:`\mathbb E[(1 - R) \nabla \log P] = -\nabla p`.
     Without the scale :math:`\kappa = (G - 1)/G` for all :math:`p`; with it, :math:`\kappa \to 1/\sqrt{p(1 - p)}` for
     large groups.
 

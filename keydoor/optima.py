@@ -270,8 +270,12 @@ class StochasticOptimum:
     policy: Table
     """The policy, in fractions."""
     gap: Fraction
-    r"""First-order certificate: :math:`\sum_o \max_a [\partial_a J - \sum_{a'} \pi(a' \mid o)\,\partial_{a'} J]`. It is
-    0 exactly where no small change of the policy improves it to first order."""
+    r"""First-order certificate, the sum over the observations of
+
+    .. math:: \max_a \frac{\partial J}{\partial \pi(a \mid o)}
+              - \sum_a \pi(a \mid o) \frac{\partial J}{\partial \pi(a \mid o)}.
+
+    It is 0 exactly where no small change of the policy improves it to first order."""
     strict: bool
     """Second-order certificate: the curvature is negative in all directions along which nothing is lost to first order.
     Together with a gap of 0 this is a strict local maximum, as far as the policy comes. ``False`` where the success
@@ -373,12 +377,13 @@ def stochastic_memoryless_interval(
 
     For the standard rules with two colours and no delay every memoryless policy is matched or beaten by one with three
     unknowns, a and b, the probabilities of taking the right key at the two clues (else the door is tried), and c, that
-    of looking again when a key is held (else the red door is tried). With :math:`T` the horizon the maximum is
+    of looking again when a key is held (else the red door is tried). With :math:`T \ge 4` the horizon the maximum is
 
-    .. math:: \max_{a, b, c} \tfrac12 \bigl[ a K_{T-3}(a, 1 - c) + b K_{T-3}(b, 0) \bigr], \qquad
-              K_n(x, d) = d + c\,[(1 - x) + x K_{n-2}(x, d)], \quad K_1 = d, \quad K_0 = 0,
+    .. math:: \max_{a, b, c} \tfrac12 \bigl[ a K_{T-3}(a, 1 - c) + b K_{T-3}(b, 0) \bigr],
 
-    with :math:`K_n - d = 0` for :math:`n \le 1`; the proof is in the book's chapter on the environment. A polynomial
+    .. math:: K_n(x, d) = d + c\,[(1 - x) + x K_{n-2}(x, d)],
+
+    where :math:`K_1 = d` and :math:`K_0 = 0`; the proof is in the book's chapter on the environment. A polynomial
     on the unit cube is enclosed by its coefficients in Bernstein form, in fractions, so the interval is proved and not
     estimated.
 
