@@ -162,5 +162,5 @@ def test_without_a_browser_one_line_says_what_to_do(tmp_path: Path) -> None:
     assert ask(KEYDOOR_CHROMIUM="/gone").stderr == missing({"KEYDOOR_CHROMIUM": "/gone"}) + "\n"
     assert ask(KEYDOOR_NO_BROWSER="1").returncode == 0
     assert ask(KEYDOOR_CHROMIUM=sys.executable).returncode == 0
-    tests = re.search(r"^test: (.*?)(?: ##|$)", (ROOT / "Makefile").read_text("utf8"), flags=re.M)
+    tests = re.search(r"^browser: (.*?)(?: ##|$)", (ROOT / "Makefile").read_text("utf8"), flags=re.M)
     assert tests[1].split()[0] == "chromium"
