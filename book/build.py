@@ -146,7 +146,7 @@ HTML: Sphinx gives stylesheets that are there at the start another address, and 
 def render_key(book: Book) -> str:
     """A hash of all that the rendering depends on besides the text of the pages."""
     digest = hashlib.sha256(f"{execute.cache_key(book)} {book.root} {version(book)}".encode())
-    folders = ("_ext", "_templates", "locale")
+    folders = ("_ext", "_static", "_templates", "locale")  # listings of code name the style sheets by their hash
     files = [path for name in folders for path in sorted((book.source / name).rglob("*")) if path.suffix != ".mo"]
     files += [book.root / "_config.yml", book.root / "_toc.yml", Path(__file__)]
     files += [path for suffix in ("*.bib", "*.csv") for path in sorted(book.source.glob(suffix))]
