@@ -8,6 +8,7 @@ their own ``item()``, so that neither library has to be imported here.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -101,6 +102,17 @@ def one_of(value: Any, name: str, known: Sequence[str]) -> str:
     return str(value)
 
 
+def values_along(values: Any, rewards: Sequence[Any], ended: bool, unit: str = "turn") -> list[Any]:
+    """The values of an episode, one more than its rewards; the last one is read only where the episode was cut."""
+    found = sequence(values, "values")
+    if not rewards:
+        refuse("rewards", [], f"at least one reward: an episode has at least one {unit}")
+    if len(found) != len(rewards) + 1:
+        expected = f"{len(rewards) + 1}: one value per reward, and the one after the last"
+        raise ValueError(f"values has length {len(found)}; expected {expected}")
+    return [finite(value, f"values[{t}]") for t, value in enumerate(found[: len(rewards)] if ended else found)]
+
+
 def flag(value: Any, name: str) -> bool:
     """``True`` or ``False`` (numpy's too). 0 and 1 are refused: they may be a count in the wrong column."""
     value = unwrap(value)
@@ -153,3 +165,19 @@ def float_range(name: str) -> Iterator[None]:
         yield
     except OverflowError:
         raise ValueError(f"{name} is too large; expected {IN_RANGE}") from None
+
+
+def exact_sum(terms: Sequence[Number]) -> Number:
+    """Sum of numbers below plus infinity: exact without floats, correctly rounded with them."""
+    if not any(isinstance(term, float) for term in terms):
+        return sum(terms)
+    try:
+        return math.fsum(terms)
+    except OverflowError:  # sentinels such as the lowest float: add them without rounding
+        if -math.inf in terms:
+            return -math.inf
+        exact = sum((Fraction(term) for term in terms), Fraction(0))
+        try:
+            return float(exact)
+        except OverflowError:
+            return math.inf if exact > 0 else -math.inf

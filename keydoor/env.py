@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from keydoor._checks import Number, one_of, refuse, unit_interval, whole
-from keydoor.rules import COLOURS, RULE_SETS, Rules, State, get_rules
+from keydoor.rules import COLOURS, REWARD_MODES, RULE_SETS, Rules, State, get_rules
 from keydoor.turns import parse_action
 
 if TYPE_CHECKING:
@@ -57,9 +57,6 @@ else:
 
 ENV_ID = "keydoor/KeyDoor-v1"
 """The registered id: :class:`KeyDoorAgentEnv` with integer observations."""
-
-REWARD_MODES = ("sparse", "potential")
-"""Which reward ``step`` returns: the base reward, or the shaped one."""
 
 OBSERVATION_MODES = ("names", "indices")
 """Observations as strings of :data:`keydoor.rules.OBSERVATIONS`, or as their indices."""
@@ -215,7 +212,7 @@ class KeyDoorAgentEnv(_Base):
         colours: number of colours, at least 2. With :math:`n` of them there are :math:`2n+2` actions and
             :math:`n+6` observations; their names are ``world.actions`` and ``world.observations``.
         delay: turns that must pass between a clue and the next pickup that is not invalid, at least 0.
-        reward_mode: one of :data:`REWARD_MODES`.
+        reward_mode: which reward :meth:`step` returns, one of :data:`keydoor.rules.REWARD_MODES`.
         observation_mode: one of :data:`OBSERVATION_MODES`. The registered id has ``"indices"``.
         render_mode: ``"ansi"`` or ``None``.
 

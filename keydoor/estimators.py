@@ -44,10 +44,10 @@ from keydoor._moments import (
 )
 from keydoor._play import one_thread
 from keydoor._scores import Row, is_network
-from keydoor.exact import LIMIT, REWARD_MODES, History, Policy, _walk, belief_model
+from keydoor.exact import LIMIT, History, Policy, _walk, belief_model
 from keydoor.gradients import policy_table
 from keydoor.groups import group_advantages
-from keydoor.rules import get_rules
+from keydoor.rules import REWARD_MODES, get_rules
 
 METHODS = ("auto", "enumeration", "monte carlo")
 """How moments are found; ``"auto"`` enumerates where the tree allows."""

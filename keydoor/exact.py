@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from keydoor._checks import Number, finite, one_of, refuse, sequence, unit_interval, whole
-from keydoor.rules import STOP_REASONS, Rules, get_rules
+from keydoor.rules import REWARD_MODES, STOP_REASONS, Rules, get_rules
 
 LIMIT = 1_000_000
 """Largest number of histories that are enumerated: about twenty seconds on one core."""
@@ -32,9 +32,6 @@ LONGEST = 10_000
 
 ROUNDING = 1e-9
 """How far the sum of a policy's probabilities may lie from 1 where they are floats."""
-
-REWARD_MODES = ("sparse", "potential")
-"""Which rewards are added up: the base reward, or the shaped one."""
 
 History = tuple[str, ...]
 """What the agent has seen and done, ``(o_0, a_0, o_1, ..., o_t)``: observations and actions in turn."""

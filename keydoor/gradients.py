@@ -28,7 +28,6 @@ from torch.nn.functional import log_softmax
 from keydoor._checks import Number, one_of, refuse, unit_interval, whole
 from keydoor._play import one_thread
 from keydoor.exact import (
-    REWARD_MODES,
     BeliefModel,
     History,
     _discounts,
@@ -36,7 +35,7 @@ from keydoor.exact import (
     belief_model,
     check_size,
 )
-from keydoor.rules import get_rules
+from keydoor.rules import REWARD_MODES, get_rules
 
 
 def policy_table(

@@ -21,6 +21,7 @@ from keydoor._checks import (
     IN_RANGE,
     Number,
     binary,
+    exact_sum,
     finite,
     flag,
     float_range,
@@ -129,11 +130,7 @@ def _selected(values: Any, mask: Any, name: str, mask_name: str) -> list[Number]
 
 
 def _sum(terms: Sequence[Number], name: str) -> Number:
-    """Exact without floats, correctly rounded with them."""
-    if not any(isinstance(term, float) for term in terms):
-        return sum(terms)
-    with float_range(name):
-        return finite(math.fsum(terms), name, IN_RANGE)
+    return finite(exact_sum(terms), name, IN_RANGE)
 
 
 def policy_token_sum(values: Iterable[Number], mask: Iterable[Any]) -> Number:

@@ -23,8 +23,8 @@ from typing import Any
 from keydoor._bernstein import Polynomial, enclose_maximum
 from keydoor._checks import Number, one_of, refuse, unit_interval, whole
 from keydoor._memoryless import Objective, dot
-from keydoor.exact import REWARD_MODES, History, belief_model, check_horizon, evaluate_exactly
-from keydoor.rules import Rules, get_rules
+from keydoor.exact import History, belief_model, check_horizon, evaluate_exactly
+from keydoor.rules import REWARD_MODES, Rules, get_rules
 
 Table = dict[str, dict[str, Fraction]]
 """A memoryless policy: for each observation the probabilities of the actions that have one."""

@@ -28,6 +28,7 @@ from keydoor._checks import (
     same_length,
     sequence,
     unit_interval,
+    values_along,
 )
 
 
@@ -150,24 +151,16 @@ def td_residuals(
         ['1/20', '1/25', '67/100']
     """
     r = finite_sequence(rewards, "rewards")
-    v: list[Any] = sequence(values, "values")
     ends = [flag(value, f"terminated[{t}]") for t, value in enumerate(sequence(terminated, "terminated"))]
     gamma = unit_interval(gamma, "gamma")
-    if not r:
-        refuse("rewards", r, "at least one reward: an episode has at least one turn")
+    v = values_along(values, r, ends[-1:] == [True])
     same_length(rewards=r, terminated=ends)
-    if len(v) != len(r) + 1:
-        raise ValueError(
-            f"values has length {len(v)}; expected {len(r) + 1}: one value per reward, and the one after the last"
-        )
     if True in ends[:-1]:
         refuse(
             f"terminated[{ends.index(True)}]",
             True,
             f"False before the last step {len(r) - 1}: one call, one episode",
         )
-    # V_T is looked at only where it exists.
-    v = [finite(value, f"values[{t}]") for t, value in enumerate(v[: len(r)] if ends[-1] else v)]
     residuals: list[Number] = []
     for t, reward in enumerate(r):
         with float_range(f"residual {t}"):
@@ -291,16 +284,9 @@ def lambda_returns(
         [0.25, 1.375]
     """
     r = finite_sequence(rewards, "rewards")
-    v: list[Any] = sequence(values, "values")
     gamma, mix = unit_interval(gamma, "gamma"), unit_interval(gae_lambda, "gae_lambda")
-    if not r:
-        refuse("rewards", r, "at least one reward: an episode has at least one turn")
-    if len(v) != len(r) + 1:
-        raise ValueError(
-            f"values has length {len(v)}; expected {len(r) + 1}: one value per reward, and the one after the last"
-        )
     ended = flag(terminated, "terminated")
-    v = [finite(value, f"values[{t}]") for t, value in enumerate(v[: len(r)] if ended else v)]
+    v = values_along(values, r, ended)
     returns: list[Number] = []
     for t in reversed(range(len(r))):
         with float_range(f"return {t}"):

@@ -59,6 +59,9 @@ those of a world with more colours."""
 STOP_REASONS = ("success", "wrong_finish", "failed_open", "task_horizon", "collector_limit")
 """Why an episode stopped. All but the last are true ends (``terminated``); the last is a cut (``truncated``)."""
 
+REWARD_MODES = ("sparse", "potential")
+"""Which rewards are looked at: the base reward, or the shaped one."""
+
 RULE_SETS = ("standard", "soft", "quiet")
 """Names of the rule sets; see the module's text."""
 

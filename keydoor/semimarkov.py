@@ -27,6 +27,7 @@ from keydoor._checks import (
     same_length,
     sequence,
     unit_interval,
+    values_along,
     whole,
 )
 
@@ -123,18 +124,11 @@ def semi_markov_td_residuals(
         [-0.25]
     """
     r = finite_sequence(rewards, "rewards")
-    v: list[Any] = sequence(values, "values")
     spans = _positive(durations)
     gamma = unit_interval(gamma, "gamma")
     ended = flag(terminated, "terminated")
-    if not r:
-        refuse("rewards", r, "at least one reward: an episode has at least one decision")
+    v = values_along(values, r, ended, unit="decision")
     same_length(rewards=r, durations=spans)
-    if len(v) != len(r) + 1:
-        raise ValueError(
-            f"values has length {len(v)}; expected {len(r) + 1}: one value per reward, and the one after the last"
-        )
-    v = [finite(value, f"values[{k}]") for k, value in enumerate(v[: len(r)] if ended else v)]
     residuals: list[Number] = []
     for k, reward in enumerate(r):
         with float_range(f"residual {k}"):

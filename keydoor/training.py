@@ -30,11 +30,11 @@ from torch.nn.functional import log_softmax
 
 from keydoor._checks import finite, flag, one_of, refuse, unit_interval, whole
 from keydoor._play import Episode, one_thread, play
-from keydoor.env import REWARD_MODES, KeyDoorAgentEnv, draw_target
+from keydoor.env import KeyDoorAgentEnv, draw_target
 from keydoor.policy import RecurrentActorCritic
 from keydoor.records import Transition
 from keydoor.returns import discounted_return, gae_advantages
-from keydoor.rules import RULE_SETS, Rules, get_rules
+from keydoor.rules import REWARD_MODES, RULE_SETS, Rules, get_rules
 
 _EVALUATED_TOGETHER = 256  # episodes in one batch of an evaluation: bounds its memory, changes no result
 _LARGEST_SETTING = 1e30  # torch's float32 overflows a little above

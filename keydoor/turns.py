@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from keydoor._checks import Number, binary, real, refuse, same_length, sequence, unit_interval, unwrap
+from keydoor._checks import Number, binary, exact_sum, real, refuse, same_length, sequence, unit_interval, unwrap
 from keydoor.rules import PALETTE, get_rules
 
 ROUNDING = 1e-9
@@ -34,22 +34,6 @@ _TOOL_CALLS = {
 
 Parser = Mapping[str, Any] | Callable[[str], Any]
 """A table from strings to actions, or a function such as :func:`parse_action`."""
-
-
-def _total(terms: Sequence[Number]) -> Number:
-    """Sum of numbers below plus infinity: exact without floats, correctly rounded with them."""
-    if not any(isinstance(term, float) for term in terms):
-        return sum(terms)
-    try:
-        return math.fsum(terms)
-    except OverflowError:  # sentinels such as the lowest float: add them without rounding
-        if -math.inf in terms:
-            return -math.inf
-        exact = sum((Fraction(term) for term in terms), Fraction(0))
-        try:
-            return float(exact)
-        except OverflowError:
-            return math.inf if exact > 0 else -math.inf
 
 
 def _logprobs(values: Sequence[Any], selected: Sequence[bool], name: str, *, sampled_from: bool) -> list[Number]:
@@ -95,7 +79,7 @@ def macro_action_logprob(token_logprobs: Iterable[Number]) -> Number:
     values = sequence(token_logprobs, "token_logprobs")
     if not values:
         refuse("token_logprobs", values, "at least one token")
-    return _total(_logprobs(values, [True] * len(values), "token_logprobs", sampled_from=False))
+    return exact_sum(_logprobs(values, [True] * len(values), "token_logprobs", sampled_from=False))
 
 
 def turn_log_ratio(current: Iterable[Number], behavior: Iterable[Number], mask: Iterable[Any] | None = None) -> Number:
@@ -141,7 +125,7 @@ def turn_log_ratio(current: Iterable[Number], behavior: Iterable[Number], mask: 
         raise ValueError("the turn has no policy tokens; expected at least one log-probability (unmasked)")
     now = _logprobs(current_list, selected, "current", sampled_from=False)
     then = _logprobs(behavior_list, selected, "behavior", sampled_from=True)
-    return _total([*now, *(-logprob for logprob in then)])
+    return exact_sum([*now, *(-logprob for logprob in then)])
 
 
 def turn_probability_ratio(
@@ -211,11 +195,11 @@ def _masses(
         if not isinstance(string, str):
             refuse(f"a key of {name}", string, "a string")
         table[string] = unit_interval(probability, f"{name}[{string!r:.60}]")
-    known = _total([*table.values()])
+    known = exact_sum([*table.values()])
     if known > (1 + ROUNDING if isinstance(known, float) else 1):
         refuse(f"the sum of {name}", known, "at most 1")
     matching = [probability for string, probability in table.items() if _action_of(string, parser) == action]
-    return (_total(matching) if matching else 0 * known), known
+    return (exact_sum(matching) if matching else 0 * known), known
 
 
 def semantic_action_probability(string_probabilities: Mapping[str, Number], parser: Parser, action: Hashable) -> Number:
