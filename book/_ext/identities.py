@@ -149,6 +149,9 @@ class MakeIndex(SphinxPostTransform):
             heading = self.cells([[nodes.Text(words["result"])]], [[nodes.Text(words["check"])]])
             group += [nodes.thead("", heading), nodes.tbody("", *rows)]
             place.replace_self(nodes.table("", group, classes=["identity-index", "colwidths-given"]))
+            # Whether a page needs MathJax was decided when it was read; the titles bring their formulas only now.
+            if any(group.findall(nodes.math)):
+                self.env.get_domain("math").data["has_equations"][self.env.docname] = True
 
     def row(self, identity: Identity) -> nodes.row:
         """Result above its page, functions above tests: two narrow columns, for a phone."""
