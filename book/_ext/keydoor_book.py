@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pybtex.plugin
 from docutils import nodes
 from jupyter_cache import get_cache
 from myst_nb.core.read import read_myst_markdown_notebook
@@ -31,6 +32,8 @@ from sphinxcontrib.bibtex.style.referencing import PersonStyle
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
 logger = logging.getLogger(__name__)
+
+PLAINTEXT = ("pybtex.backends", "plaintext")
 
 LANGUAGES = {"en": "English", "ru": "Русский"}
 
@@ -309,6 +312,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     complete_catalogue(app)
     app.setup_extension("sphinx_proof")  # whose directive for proofs is replaced below
     viewcode.get_module_filename = module_file
+    # sphinxcontrib-bibtex asks for this one at each citation, and pybtex would search all installed packages each time.
+    pybtex.plugin.register_plugin(*PLAINTEXT, pybtex.plugin.find_plugin(*PLAINTEXT), force=True)
     app.setup_extension("sphinx.ext.autodoc")  # whose docstrings are mended below
     app.add_config_value("book_languages", [], "html")
     app.connect("config-inited", speak, priority=100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -159,5 +158,7 @@ def test_a_mathjax_that_does_not_start(mini: Book) -> None:
         equations.check(mini)
 
 
-def test_the_real_book(tmp_path: Path) -> None:
-    assert texts(Book(ROOT, tmp_path)) == []
+def test_the_real_book(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs where the build has just read the same formulas."""
+    monkeypatch.setenv("RL_LLM_PROFILE", "full")  # as the build does, whose result is then found
+    assert texts(Book(ROOT, ROOT / "_build")) == []

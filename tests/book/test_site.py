@@ -219,17 +219,20 @@ def test_one_page_for_a_quick_look(mini: Book, capsys: pytest.CaptureFixture[str
         look(mini, "ru", "third")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_plain_jupyter_book_builds_a_language(tmp_path: Path, language: str) -> None:
-    """The line of the README, as Jupyter Book's users type it; the language comes from the folder."""
+def test_plain_jupyter_book_builds_a_language(tmp_path: Path) -> None:
+    """The line of the README, as Jupyter Book's users type it; the language comes from the folder.
+
+    Russian is built: English is what Sphinx speaks of itself.
+    """
     mini = copy_mini(tmp_path / "mini")
     program = str(Path(sys.executable).with_name("jupyter-book"))
-    line = f'build book/{language} --config _config.yml --toc "$PWD/_toc.yml" --path-output _build/plain'
-    assert f".venv/bin/jupyter-book {line}-{language}\n" in (ROOT / "README.md").read_text("utf8")
+    for language in LANGUAGES:
+        line = f'build book/{language} --config _config.yml --toc "$PWD/_toc.yml" --path-output _build/plain'
+        assert f".venv/bin/jupyter-book {line}-{language}\n" in (ROOT / "README.md").read_text("utf8")
     command = [program, *shlex.split(line.replace("$PWD", str(mini.root)))]
     result = subprocess.run(command, cwd=mini.root, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     page = (mini.output / "plain/_build/html/index.html").read_text("utf8")
-    assert f'lang="{language}"' in page
-    assert {"en": "Exercise 1", "ru": "Упражнение 1"}[language] in page
+    assert 'lang="ru"' in page
+    assert "Упражнение 1" in page
     assert 'rel="alternate"' not in page  # no switch to a language that this build has not made
