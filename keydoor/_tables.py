@@ -30,7 +30,7 @@ MAX_ENTRIES = 2**22
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Arrays of shape ``(over + 2, number of actions)``, all but the first three fields."""
+    """Arrays of shape ``(over + 2, number of actions)``, apart from three numbers."""
 
     turns: int
     """Turns until one of the limits ends or cuts the episode."""
@@ -46,13 +46,26 @@ class Tables:
     shaped_reward: NDArray[np.float64]
     potential_before: NDArray[np.float64]
     potential_after: NDArray[np.float64]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
     invalid: NDArray[np.bool_]
     reason: NDArray[np.int8]
     """Index in :data:`REASONS`."""
     turn: NDArray[np.int64]
     """Turns taken, this one included."""
+
+    @property
+    def terminated(self) -> NDArray[np.bool_]:
+        """Whether the step ends the task."""
+        return self._leads_to(self.over)
+
+    @property
+    def truncated(self) -> NDArray[np.bool_]:
+        """Whether the collector cuts after the step."""
+        return self._leads_to(self.over + 1)
+
+    def _leads_to(self, row: int) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.following == row
+        found[self.over :] = False  # an episode that is over does not end once more
+        return found
 
 
 def fill_tables(world: Rules, *, task_horizon: int, collector_limit: int | None, gamma: Number) -> Tables:
@@ -111,8 +124,6 @@ def fill_tables(world: Rules, *, task_horizon: int, collector_limit: int | None,
         shaped_reward=field(np.float64, _shaped(base, before, after, gamma), _shaped(base, before, last_after, gamma)),
         potential_before=field(np.float64, before, before),
         potential_after=field(np.float64, after, last_after),
-        terminated=field(np.bool_, own, own | ends),
-        truncated=field(np.bool_, False, ~(own | ends)),
         invalid=field(np.bool_, invalid, invalid),
         reason=field(np.int8, reason, last_reason),
         turn=field(np.int64, turn, turns),

@@ -50,7 +50,7 @@ class KeyDoorVectorEnv(VectorEnv[NDArray[np.int64], Any, NDArray[Any]]):
     ``next_step``
         The step after an end takes no action: its action is ignored, it returns the first observation of a new episode
         with reward 0 and both flags off. That row is no transition, and whoever learns has to leave it out: it is the
-        one after a flag.
+        one after a flag, and ``infos["turn"]`` is 0 there.
     ``same_step``
         The observation returned with the flag is already the first one of the next episode. The last one of the old
         episode, which a bootstrap at a cut needs, is in ``infos["final_obs"]`` and in :attr:`final_observations`, and
@@ -390,7 +390,8 @@ class _Targets:
         """A view into the stock; what is left over of another generator's is thrown away."""
         if self._used + self._num_envs > self._flat_size or generator is not self._generator:
             generator.random(out=self._numbers)
-            np.multiply(self._numbers, self._codes_in_all, out=self._codes, casting="unsafe")
+            np.multiply(self._numbers, self._codes_in_all, out=self._numbers)
+            np.copyto(self._codes, self._numbers, casting="unsafe")  # cuts off what is behind the point
             self._places.take(self._codes, axis=0, out=self._stock, mode="clip")
             self._generator, self._used = generator, 0
         self._used += self._num_envs
