@@ -138,9 +138,13 @@ class KeyDoorVectorEnv(VectorEnv[NDArray[np.int64], Any, NDArray[Any]]):
         if seed is not None:
             super().reset(seed=whole(seed, "seed", least=0))
         self.single_action_space = gymnasium.spaces.Discrete(len(self.world.actions))
+        """The indices of ``world.actions``."""
         self.single_observation_space = gymnasium.spaces.Discrete(len(self.world.observations))
+        """The indices of ``world.observations``."""
         self.action_space = batch_space(self.single_action_space, n)
+        """An action for each environment."""
         self.observation_space = batch_space(self.single_observation_space, n)
+        """An observation for each environment."""
 
         self._width, self._room = len(self.world.actions), self.world.observations.index(self.world.start_observation)
         self._flatten(
