@@ -257,8 +257,7 @@ class KeyDoorVectorEnv(VectorEnv[NDArray[np.int64], Any, NDArray[Any]]):
         if forced is not None:
             places = np.where(forced < 0, places, forced)
         self._place[mask], self._index[mask] = places[mask], self._over
-        self._seen[mask], self._rewards[mask] = self._room, 0.0
-        self._terminated[mask] = self._truncated[mask] = False
+        self._seen[mask] = self._room  # rewards and flags of the latest step stay, for whoever still reads them
         self._begun = True
         observations = self._seen.copy() if self.copy else self._seen
         if not self.with_info:

@@ -675,6 +675,42 @@ def test_fresh_arrays_or_the_same_ones():
             assert envs.step([0, 0])[2].tolist() == [False, False]
 
 
+@pytest.mark.parametrize("copied", [True, False])
+def test_no_array_of_the_infos_is_another_one(copied):
+    """Who writes into one mask, or into the mask that was given, changes nothing else and no later step."""
+    envs, twin = (KeyDoorVectorEnv(3, seed=0, autoreset_mode="same_step", copy=copied) for _ in range(2))
+    mask = np.array([True, True, False])
+    for which in (envs, twin):
+        which.reset()
+    for act in (lambda each: each.reset(options={"reset_mask": mask}), lambda each: each.step([5, 0, 0])):
+        *_, infos = act(envs)
+        act(twin)
+        arrays = [mask]
+        for found in (infos, infos.get("final_info", {})):
+            arrays += [array for array in found.values() if isinstance(array, np.ndarray)]
+        assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+        for array in arrays[1:]:
+            array[:] = 1
+        assert mask.tolist() == [True, True, False]
+    same(envs.step([5, 0, 1]), twin.step([5, 0, 1]))
+
+
+@pytest.mark.parametrize("mode", AUTORESET_MODES)
+def test_a_reset_shows_the_room_and_leaves_the_last_rewards_and_flags(mode):
+    """With ``copy=False`` a learner may still read, after it has reset what ended, which ones these were."""
+    envs = KeyDoorVectorEnv(3, seed=0, autoreset_mode=mode, collector_limit=2, copy=False)
+    envs.reset(options={"target": "red"})
+    assert envs.final_observations.tolist() == [ROOM] * 3
+    for actions in ([0, 0, 0], [1, 5, 1]):
+        _, _, terminated, truncated, _ = envs.step(actions)
+    flags = [False, True, False], [True, False, True]
+    assert (terminated.tolist(), truncated.tolist()) == flags
+    observations, _ = envs.reset(options={"reset_mask": np.array([False, True, True])})
+    assert observations[1:].tolist() == [ROOM, ROOM]
+    assert envs.final_observations.tolist() == [KEY_HELD, ROOM, ROOM]
+    assert (terminated.tolist(), truncated.tolist()) == flags
+
+
 @pytest.mark.parametrize("mode", AUTORESET_MODES)
 @pytest.mark.parametrize("limit", [None, 3])
 def test_a_step_allocates_nothing_that_grows(mode, limit):
@@ -724,4 +760,5 @@ def test_starts_come_first_and_what_is_over_last(rules, limits):
         assert table.shape == tables.following.shape
         if field.name not in ("following", "observation"):
             assert not table[tables.over :].any(), field.name
+    assert not (tables.terminated | tables.truncated)[tables.over :].any()
     assert (tables.observation[tables.over :] == world.observations.index("room")).all()
