@@ -14,7 +14,7 @@ Measured on one core of a machine that had other work, so that rates are low and
 numpy 2.4.6, Gymnasium 1.4.0, Minigrid 3.2.0, popgym 1.0.7.
 
 * One environment: 0.58 M steps/s, 5.9 times CartPole (0.100 M) and 5.5 times FrozenLake, 4.6 times popgym's
-  RepeatFirst, 80 times DoorKey-5x5. Half of the random actions end an episode; where none does it is 8.9 times CartPole.
+  RepeatFirst, 80 times DoorKey-5x5. Half of the random actions end an episode; where none does, 8.9 times CartPole.
 * Vector, neither copies nor infos: 0.14 M steps/s at 1, 9.5 M at 64, 84 M at 1,024, 170 to 188 M at 65,536; 10 to 13
   times CartPole's native vector environment of the same size (0.013, 0.73, 7.2 and 16.3 M).
 * With copies 9 times CartPole, with copies and infos 2.6 to 3.3 times. A collector's limit costs under a tenth.
