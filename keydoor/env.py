@@ -451,5 +451,6 @@ if gymnasium is not None and ENV_ID not in gymnasium.registry:
     gymnasium.register(
         ENV_ID,
         entry_point="keydoor.env:KeyDoorAgentEnv",
+        vector_entry_point="keydoor.vector:KeyDoorVectorEnv",
         kwargs={"observation_mode": "indices"},
     )
