@@ -115,7 +115,7 @@ class KeyDoorVectorEnv(VectorEnv[NDArray[np.int64], Any, NDArray[Any]]):
         reward_mode: str = "sparse",
         observation_mode: str = "indices",
         render_mode: str | None = None,
-        autoreset_mode: str | AutoresetMode = "next_step",
+        autoreset_mode: str | gymnasium.vector.AutoresetMode = "next_step",
         copy: bool = True,
         with_info: bool = True,
     ) -> None:
@@ -137,13 +137,14 @@ class KeyDoorVectorEnv(VectorEnv[NDArray[np.int64], Any, NDArray[Any]]):
         self.copy, self.with_info = flag(copy, "copy"), flag(with_info, "with_info")
         if seed is not None:
             super().reset(seed=whole(seed, "seed", least=0))
-        self.single_action_space = gymnasium.spaces.Discrete(len(self.world.actions))
+        self.single_action_space: gymnasium.spaces.Discrete = gymnasium.spaces.Discrete(len(self.world.actions))
         """The indices of ``world.actions``."""
-        self.single_observation_space = gymnasium.spaces.Discrete(len(self.world.observations))
+        seen = len(self.world.observations)
+        self.single_observation_space: gymnasium.spaces.Discrete = gymnasium.spaces.Discrete(seen)
         """The indices of ``world.observations``."""
-        self.action_space = batch_space(self.single_action_space, n)
+        self.action_space: gymnasium.spaces.Space[Any] = batch_space(self.single_action_space, n)
         """An action for each environment."""
-        self.observation_space = batch_space(self.single_observation_space, n)
+        self.observation_space: gymnasium.spaces.Space[Any] = batch_space(self.single_observation_space, n)
         """An observation for each environment."""
 
         self._width, self._room = len(self.world.actions), self.world.observations.index(self.world.start_observation)
