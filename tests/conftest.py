@@ -1,8 +1,14 @@
-"""The order of the tests, for all that are spread over processes."""
+"""The order of the tests, for all that are spread over processes, and how many examples each identity is tried on."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# A run tries each identity on 30 random examples, others in each run; `--hypothesis-profile thorough` on many more.
+settings.register_profile("usual", max_examples=30, deadline=None)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile("usual")
 
 EARLY = (
     "tests/browser/test_pages.py::test_no_page_is_left_out",  # builds the book, while the others ...
