@@ -123,9 +123,7 @@ def _joblib(todo: Todo, code: str, keep: bool, size: int | None, workers: int | 
     tasks = [joblib.delayed(run_block)(block, code, keep) for block in blocks(todo, size, count)]
     parallel = joblib.Parallel(n_jobs=count, backend="loky", return_as="generator_unordered", batch_size=1)
     try:
-        # One worker would be this process; so that all engines are alike in what a crash does, it is not.
-        with joblib.parallel_config(inner_max_num_threads=1, backend="loky"):
-            yield from parallel(tasks)
+        yield from parallel(tasks)
     except BrokenProcessPool as error:
         raise SweepError(
             "a worker process of joblib has died, perhaps for want of memory; finished runs are kept, and the same "
