@@ -187,8 +187,10 @@ class Results:
         try:
             write_all(self._file.fileno(), line)
             os.fsync(self._file.fileno())
-        except BaseException as error:  # an interrupt may come between two halves of a line
-            os.ftruncate(self._file.fileno(), length)
+        except BaseException as error:
+            # An interrupt may come between two halves of a line. After the last one, the run is finished.
+            if isinstance(error, OSError) or os.fstat(self._file.fileno()).st_size != length + len(line):
+                os.ftruncate(self._file.fileno(), length)
             if not isinstance(error, OSError):
                 raise
             raise OSError(

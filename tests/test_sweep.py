@@ -165,7 +165,7 @@ def test_an_interrupted_sweep_goes_on(
 
 
 def test_a_line_torn_anywhere_is_cut_off(reference: tuple[list[dict[str, Any]], bytes], tmp_path: Path) -> None:
-    """At its first and last bytes and some between; a crash of the system may also leave zeros where bytes should be."""
+    """At its first and last bytes and some between; a crash of the system may leave zeros where bytes should be."""
     first, second, *_ = reference[1].splitlines(keepends=True)
     file = tmp_path / "results.jsonl"
     for length in (*range(20), *range(20, len(second), 97), len(second) - 2, len(second) - 1):
@@ -390,6 +390,36 @@ def test_the_system_itself_refuses_half_a_line(tmp_path: Path) -> None:
     assert [row["seed"] for row in read_results(file)] == [1]
     assert file.read_bytes().endswith(b"\n")
     assert len(sweep([1, 2], ONE, results=file)) == 2
+
+
+@pytest.mark.parametrize(("failing", "kept"), [("write", 2), ("fsync", 3)])
+def test_an_interrupt_while_a_line_is_written(
+    failing: str,
+    kept: int,
+    reference: tuple[list[dict[str, Any]], bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half of the third line is cut off; a whole one, on its way to the disk, is kept."""
+    file = tmp_path / "results.jsonl"
+    real: Callable[..., Any] = getattr(os, failing)
+    calls = []
+
+    def interrupt(descriptor: int, *data: bytes) -> Any:
+        calls.append(data)
+        if len(calls) == 3:
+            if data:
+                real(descriptor, data[0][:50])
+            raise KeyboardInterrupt
+        return real(descriptor, *data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_results.os, failing, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            sweep([3, 1, 2], BOTH, results=file)
+    assert file.read_bytes().endswith(b"\n")
+    assert untimed(read_results(file)) == untimed(reference[0][:kept])
+    assert untimed(sweep([3, 1, 2], BOTH, results=file)) == untimed(reference[0])
 
 
 # --- runs that fail -------------------------------------------------------------------------------------------------
