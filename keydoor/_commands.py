@@ -240,9 +240,11 @@ def sweep(options: argparse.Namespace) -> None:
     try:
         rows = home.sweep(options.seeds, settings, **where, **how)
     except KeyboardInterrupt:
-        finished = len(home.read_results(options.results)) if Path(options.results).is_file() else 0
+        finished = home.read_results(options.results) if Path(options.results).is_file() else []
+        of_these = sum(row["setting"] in settings and row["seed"] in options.seeds for row in finished)
+        told = f"{options.results} has {of_these} of {len(options.seeds) * len(settings)} runs; go on with:"
         again = shlex.join(["python", "-m", "keydoor", *options.arguments])
-        print(f"\nInterrupted. {options.results} has {finished} finished runs; go on with:\n{again}", file=sys.stderr)
+        print(f"\nInterrupted. {told}\n{again}", file=sys.stderr)
         raise
     finally:
         logger.removeHandler(notes)

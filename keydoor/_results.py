@@ -196,7 +196,7 @@ class Results:
             raise OSError(
                 error.errno,
                 f"{error.strerror}: {describe(row['setting'], row['seed'])} could not be written. Its half line was "
-                f"cut off, and the {len(self.rows)} finished runs before it are kept. Make room and start the same "
+                f"cut off, and what was finished before is kept (runs: {len(self.rows)}). Make room and start the same "
                 "sweep again: it goes on from there",
                 str(self.path),
             ) from error

@@ -368,7 +368,7 @@ def test_a_full_disk(
             sweep([3, 1, 2], BOTH, results=file)
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(file)
-    assert "the 2 finished runs before it are kept" in str(caught.value)
+    assert "what was finished before is kept (runs: 2)" in str(caught.value)
     assert len(file.read_bytes().splitlines()) == len(read_results(file)) == 2
     assert file.read_bytes().endswith(b"\n")
     assert untimed(sweep([3, 1, 2], BOTH, results=file)) == untimed(reference[0])
@@ -382,7 +382,7 @@ def test_the_system_itself_refuses_half_a_line(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 100, before[1]))
     try:
-        with pytest.raises(OSError, match="Its half line was cut off, and the 1 finished runs before it") as caught:
+        with pytest.raises(OSError, match="Its half line was cut off, and what was finished before is kept") as caught:
             sweep([1, 2], ONE, results=file)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
