@@ -249,8 +249,8 @@ def sweep(options: argparse.Namespace) -> None:
     finally:
         logger.removeHandler(notes)
     summary = summarise(rows, threshold=threshold)
-    told = [one["setting"] for one in summary if one["runs"] > 1]
-    pairs = [compare(rows, first, second) for second, first in combinations(told, 2)]
+    several = [one["setting"] for one in summary if one["runs"] > 1]
+    pairs = [compare(rows, first, second) for second, first in combinations(several, 2)]
     if options.json:
         what = {"results": options.results, "runs": len(rows), "code": home.code_version(), "threshold": threshold}
         _print({**what, "summary": summary, "comparisons": pairs})
