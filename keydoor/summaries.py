@@ -114,7 +114,7 @@ def bootstrap_interval(
     for the level :math:`c`. Samples are strata: runs of one setting never stand in for runs of another.
 
     Args:
-        statistic: a function of as many lists as there are samples.
+        statistic: a function of as many lists as there are samples, which returns a finite number.
         samples: each a sequence of finite numbers, at least one.
         level: in (0, 1).
         resamples: how often samples are drawn, at least 1.
