@@ -1,4 +1,8 @@
-"""The command line: ``python -m keydoor exact --rules standard --horizon 6 --json``."""
+"""The command line: ``python -m keydoor exact --rules standard --horizon 6 --json``.
+
+Results go to stdout, everything else to stderr. Exit codes: 0, all went well; 1, failed at run time; 2, bad input; 130,
+interrupted.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from keydoor import _commands
+from keydoor._results import SweepError
 from keydoor.exact import count_histories, evaluate_exactly
 from keydoor.optima import best_deterministic_memoryless, best_stochastic_memoryless, optimal_policy
 from keydoor.rules import PALETTE, RULE_SETS, get_rules
@@ -59,9 +65,25 @@ def _outward(bound: Fraction, towards: int) -> float:
     return math.nextafter(nearest, towards) if inside else nearest
 
 
+class _Parser(argparse.ArgumentParser):
+    """Options whose defaults are known to torch's modules alone are added when their command has been chosen."""
+
+    fill: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        fill, self.fill = self.fill, None
+        if fill is not None:
+            fill(self)
+        return super().parse_known_args(args, namespace)
+
+
 def parser() -> argparse.ArgumentParser:
     """What the command line understands."""
-    whole = argparse.ArgumentParser(prog="python -m keydoor", description="The key-door world, from the command line.")
+    whole = _Parser(
+        prog="python -m keydoor",
+        description="The key-door world, from the command line.",
+        epilog="Exit codes: 0 all went well, 1 failed at run time, 2 bad input, 130 interrupted.",
+    )
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     one = commands.add_parser(
         "exact",
@@ -76,18 +98,44 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--delay", type=int, default=0, help="turns between a clue and the next valid pickup (default: 0)")
     one.add_argument("--json", action="store_true", help="print one object of JSON")
     one.set_defaults(run=exact)
+    commands.add_parser(
+        "train",
+        help="train one network",
+        description="Train one network, and print its curve. The same seed and settings give the same network.",
+    ).fill = _commands.add_train
+    commands.add_parser(
+        "evaluate",
+        help="evaluate a network that was trained",
+        description="Play episodes with a network from a file, or compute exactly how often it succeeds.",
+    ).fill = _commands.add_evaluate
+    commands.add_parser(
+        "sweep",
+        help="train many seeds with several settings",
+        description="Train every seed with every setting. Each finished run is written to the results file at once; "
+        "the same command goes on where an interrupted one has stopped. At the end it says what the runs show.",
+    ).fill = _commands.add_sweep
     return whole
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 on success, 2 on bad input."""
-    options = parser().parse_args(arguments)
+    """Run one command; the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        options = parser().parse_args(given)
+        options.arguments = given
         options.run(options)
     except ValueError as error:
-        print(f"python -m keydoor: {error}", file=sys.stderr)
-        return 2
+        return _failed(error, 2)
+    except (OSError, ImportError, SweepError) as error:
+        return _failed(error, 1)
+    except KeyboardInterrupt:
+        return 130
     return 0
+
+
+def _failed(error: Exception, code: int) -> int:
+    print(f"python -m keydoor: {error}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

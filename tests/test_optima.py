@@ -1,10 +1,7 @@
 """Optima against searches that share no code with them, against theorems, and against one another."""
 
 import itertools
-import json
 import random
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
@@ -269,59 +266,6 @@ def test_polynomials_add_and_multiply():
 def test_arguments_out_of_range(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(**arguments)
-
-
-# --- the command line -----------------------------------------------------------------------------------------------
-
-
-def command(*arguments):
-    return subprocess.run([sys.executable, "-m", "keydoor", *arguments], capture_output=True, text=True, check=False)
-
-
-def test_command_line_prints_one_object():
-    done = command("exact", "--rules", "standard", "--horizon", "6", "--json")
-    found = json.loads(done.stdout)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert found["optimal"] == "1"
-    assert found["memoryless_deterministic"] == "1/2"
-    assert found["memoryless_stochastic"] == "65/128"
-    assert found["uniform"] == "5/1458"
-    lower, upper = found["memoryless_stochastic_bounds"]
-    assert lower <= 65 / 128 <= upper
-
-
-def test_command_line_prints_a_table():
-    done = command("exact", "--horizon", "8")
-    assert done.returncode == 0
-    assert "389/69984" in done.stdout
-    assert "0.530340661" in done.stdout
-    assert "10,257" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["exact", "--rules", "hard"], "invalid choice: 'hard'"),
-        (["exact", "--horizon", "0"], "horizon is 0; expected an integer not below 1"),
-        (["exact", "--horizon", "six"], "invalid int value"),
-        (["exact", "--horizon", "1000"], "horizon is 1000; expected at most 64"),
-        (["exact", "--colours", "9"], "colours is 9; expected at most 8"),
-        ([], "required: COMMAND"),
-    ],
-)
-def test_command_line_refuses(arguments, message):
-    """Exit status 2, the reason on stderr, nothing on stdout and no traceback."""
-    done = command(*arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-
-
-def test_help_names_the_options():
-    done = command("exact", "--help")
-    assert done.returncode == 0
-    assert all(option in done.stdout for option in ("--rules", "--horizon", "--colours", "--delay", "--json"))
 
 
 def test_every_history_of_the_tree_has_a_plan():
