@@ -459,6 +459,10 @@ def _train(
                 diverged=diverged,
             )
             losses = learn(stack, prepare(stack, played, modes, config, gae_advantages), config, optimiser.step)
+            for row, fine in enumerate(torch.isfinite(stack.weights).all(dim=1).tolist()):
+                if not fine:
+                    bad = stack.weights[row][~torch.isfinite(stack.weights[row])]
+                    diverged(row, f"a weight after update {update}", bad[0].item())
             for row, (won, earned) in enumerate(played.results(modes, config.gamma)):
                 figures[row] = {"training_success_rate": won, "training_return": earned, **losses[row]}
             if (update + 1) % evaluation_interval == 0 or update == updates - 1:
