@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, log_softmax
 
 from keydoor._rollouts import Array, Rollouts
-from keydoor._stack import CHUNK, Stack, padded
+from keydoor._stack import CHUNK, Stack, Tape, padded
 
 if TYPE_CHECKING:
     from keydoor.training import TrainingConfig
@@ -51,6 +51,8 @@ class Batch(NamedTuple):
     targets: Tensor
     weight: Tensor
     """One over the number of turns that the network's episodes have."""
+    entropy_weight: Tensor
+    """The same times the entropy's coefficient, ``(networks, turns · rows, 1)``."""
     played: Array
 
 
@@ -84,50 +86,65 @@ def prepare(
             spread = own.std()
             gains[n][on[n]] = (own - own.mean()) / (spread + 1e-8 if spread > 0 else 1.0)
 
-    order = np.argsort(-lengths, axis=1, kind="stable")[..., None]
-    bound = min(config.task_horizon, config.collector_limit or config.task_horizon, CHUNK)
-    rest = -turns % bound
-
-    def arrange(x: Array) -> Array:
-        """From (networks, rows, turns) to (networks, turns · rows), sorted, the turns padded to whole chunks."""
-        x = np.take_along_axis(x, order, axis=1).transpose(0, 2, 1)
-        return np.pad(x, ((0, 0), (0, rest), (0, 0))).reshape(count, -1)
-
-    dtype = stack.weights.dtype
-    on_sorted = arrange(on)
-    running = on_sorted.reshape(count, -1, height).sum(axis=2).max(axis=0)[:turns]
-    pairs, actions = (
-        torch.from_numpy(arrange(np.where(on, x.transpose(1, 2, 0), 0))) for x in (played.pairs, played.actions)
-    )
-    logprobs, gains_, targets_, weight = (
-        torch.from_numpy(x).to(dtype)
-        for x in (
-            arrange(np.where(on, played.logprobs.transpose(1, 2, 0), 0.0)),
-            arrange(gains),
-            arrange(targets),
-            on_sorted / lengths.sum(axis=1).reshape(-1, 1),
-        )
-    )
+    order = np.argsort(-lengths, axis=1, kind="stable")
+    chunk = min(config.task_horizon, config.collector_limit or config.task_horizon, CHUNK)
+    columns = np.zeros((6, count, turns + -turns % chunk, height))
+    for column, x in zip(
+        columns,
+        (
+            played.pairs,
+            played.actions,
+            played.logprobs,
+            gains.transpose(2, 0, 1),
+            targets.transpose(2, 0, 1),
+            np.broadcast_to(1 / lengths.sum(axis=1)[:, None], rewards.shape),
+        ),
+        strict=True,
+    ):
+        column[:, :turns] = x.transpose(1, 0, 2)
+    columns = np.take_along_axis(columns, order[None, :, None], axis=3)
+    on_sorted = np.arange(columns.shape[2])[:, None] < np.take_along_axis(lengths, order, axis=1)[:, None]
+    columns *= on_sorted
+    running = on_sorted.sum(axis=2).max(axis=0)[:turns]
+    flat = torch.from_numpy(columns.reshape(6, count, -1))
+    pairs, actions = flat[0].long(), flat[1].long().unsqueeze(-1)
+    logprobs, gains_, targets_, weight = flat[2:].to(stack.weights.dtype)
     return Batch(
-        inputs=embedding(pairs, stack.codes).view(count, turns + rest, height, -1),
+        inputs=embedding(pairs, stack.codes).view(count, -1, height, stack.codes.shape[1]),
         rows=[padded(int(n)) for n in running],
-        actions=actions.unsqueeze(-1),
+        actions=actions,
         logprobs=logprobs,
         advantages=gains_,
         targets=targets_,
         weight=weight,
-        played=on_sorted,
+        entropy_weight=(weight * config.entropy_coefficient).unsqueeze(-1),
+        played=on_sorted.reshape(count, -1),
     )
 
 
-def loss_terms(logits: Tensor, values: Tensor, batch: Batch, clip: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The three parts of the loss at each turn: surrogate (with its sign), squared error, entropy."""
-    logprobs = log_softmax(logits, dim=-1)
-    ratio = (logprobs.gather(-1, batch.actions).squeeze(-1) - batch.logprobs).exp()
-    clipped = ratio.clamp(1 - clip, 1 + clip)
-    surrogate = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages)
-    error = (values - batch.targets).square()
-    return surrogate, error, -(logprobs.exp() * logprobs).sum(dim=-1)
+def loss_terms(outputs: Tensor, stack: Stack, batch: Batch, config: TrainingConfig) -> tuple[list[Tensor], Tensor]:
+    """The three parts of the loss at each turn (surrogate with its sign, squared error, entropy), and its gradient.
+
+    With respect to the logits, :math:`\\partial\\log\\pi(a)/\\partial\\ell_j = 1_{j=a} - \\pi_j` and
+    :math:`\\partial H/\\partial\\ell_j = -\\pi_j(\\log\\pi_j + H)`; the surrogate's own derivative with respect to
+    :math:`\\log\\pi(a)` is :math:`\\rho\\hat A` where the minimum is the term that is not clipped, and else 0.
+    """
+    actions = stack.actions
+    logprobs = log_softmax(outputs[..., :actions], dim=-1)
+    probabilities = logprobs.exp()
+    ratio = (logprobs.gather(-1, batch.actions).squeeze(-1) - batch.logprobs).exp_()
+    free = ratio * batch.advantages
+    clipped = ratio.clamp_(1 - config.clip, 1 + config.clip).mul_(batch.advantages)
+    entropy = (probabilities * logprobs).sum(dim=-1).neg_()
+    error = outputs[..., actions] - batch.targets
+
+    outer = torch.zeros_like(outputs)
+    gain = torch.where(free <= clipped, free, 0).mul_(batch.weight)
+    scale = torch.addcmul(gain.unsqueeze(-1), (logprobs + entropy.unsqueeze(-1)), batch.entropy_weight)
+    torch.mul(probabilities, scale, out=outer[..., :actions])
+    outer.scatter_add_(-1, batch.actions, gain.neg().unsqueeze(-1))
+    torch.mul(error, batch.weight * (2 * config.value_coefficient), out=outer[..., actions])
+    return [torch.minimum(free, clipped).neg_(), error.square(), entropy], outer
 
 
 def learn(stack: Stack, batch: Batch, config: TrainingConfig, step: Callable[[], object]) -> list[dict[str, float]]:
@@ -136,23 +153,18 @@ def learn(stack: Stack, batch: Batch, config: TrainingConfig, step: Callable[[],
     Returns the parts of each network's loss at the first of them.
     """
     figures: list[dict[str, float]] = []
-    for _ in range(config.epochs):
-        with torch.no_grad():
-            states, cells = stack.forward(batch.inputs, batch.rows)
-            outputs = stack.heads(states[:, 1:].flatten(1, 2))
-        outputs.requires_grad_()
-        logits, values = outputs[..., : stack.actions], outputs[..., stack.actions]
-        surrogate, error, entropy = loss_terms(logits, values, batch, config.clip)
-        loss = surrogate + config.value_coefficient * error - config.entropy_coefficient * entropy
-        (outer,) = torch.autograd.grad(loss, outputs, batch.weight)
-        with torch.no_grad():
-            stack.backward(batch.inputs, states, cells, outer.view(*batch.inputs.shape[:3], -1))
+    with torch.no_grad():
+        tape = Tape(stack, batch.inputs, batch.rows)
+        for _ in range(config.epochs):
+            parts, outer = loss_terms(tape.forward(), stack, batch, config)
+            tape.backward(outer)
             norm = torch.linalg.vector_norm(stack.gradient, dim=1, keepdim=True)
-            stack.gradient.mul_((config.max_gradient_norm / (norm + 1e-6)).clamp(max=1.0))
-        step()
-        if not figures:
-            names = ("policy_loss", "value_loss", "entropy")
-            parts = [part.detach().double().numpy() for part in (surrogate, error, entropy)]
-            for n, on in enumerate(batch.played):  # in float64, and without the rest: the same in any company
-                figures.append({name: float(part[n][on].mean()) for name, part in zip(names, parts, strict=True)})
+            stack.gradient.mul_((config.max_gradient_norm / (norm + 1e-6)).clamp_(max=1.0))
+            step()
+            if not figures:
+                names = ("policy_loss", "value_loss", "entropy")
+                columns = [part.double().numpy() for part in parts]
+                for n, on in enumerate(batch.played):  # in float64, and without the rest: the same in any company
+                    means = (float(column[n][on].mean()) for column in columns)
+                    figures.append(dict(zip(names, means, strict=True)))
     return figures

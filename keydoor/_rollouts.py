@@ -137,7 +137,7 @@ def play_stack(
     def look() -> tuple[Tensor, Array]:
         nonlocal hidden
         inputs = embedding(torch.from_numpy(pair), stack.codes).view(count, height, -1)
-        hidden, _ = stack.turn(inputs, hidden)
+        hidden = stack.turn(inputs, hidden)
         outputs = stack.heads(hidden).flatten(0, 1).double()
         return outputs[:, :actions], outputs[:, actions].numpy()
 

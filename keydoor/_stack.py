@@ -27,9 +27,6 @@ ROWS = 16
 CHUNK = 8
 """The weights' gradient is summed over so many turns at a time."""
 
-Cell = tuple[Tensor, Tensor, Tensor, Tensor]
-"""Of one turn: the state before, the gates r and z, the candidate n, and what r multiplies in it."""
-
 
 def padded(size: int, to: int = ROWS) -> int:
     return -(-size // to) * to
@@ -39,8 +36,8 @@ class Stack:
     """The weights of equally large networks, with the operations of a turn.
 
     ``weights`` is one matrix with a row for each network, ``gradient`` its gradient, and everything else here is a view
-    of one of them or can be made anew from it. The gates are ordered (n, r, z) on the side of the input and (r, z, n)
-    on the side of the state, so that the two gradients overlap in one block (n, r, z, n).
+    of one of them or can be made anew from it. The gates are ordered (n, z, r) on the side of the input and (z, r, n)
+    on the side of the state, so that the two gradients overlap in one block (n, z, r, n).
     """
 
     def __init__(self, models: Sequence[RecurrentActorCritic]) -> None:
@@ -61,7 +58,7 @@ class Stack:
         self.weights = torch.nn.Parameter(torch.zeros(self.count, padded(sum(sizes)), dtype=dtype))
         self.gradient = torch.zeros_like(self.weights)
         self.weights.grad = self.gradient
-        self._w, self._g = (
+        self.parts, self.gradients = (
             {
                 name: part.view(self.count, *shape)
                 for (name, shape), part in zip(
@@ -86,10 +83,10 @@ class Stack:
         state_bias, heads_bias = of["state_bias"][row, 0], of["heads_bias"][row, 0]
         size, actions = model.hidden_size, self.actions
         gru: dict[str, Tensor] = dict(model.gru.named_parameters())
-        for k in range(3):
+        for k, place in enumerate((1, 0, 2)):
             rows = slice(k * size, (k + 1) * size)
-            columns = slice(k * self.width, k * self.width + size)
-            turned = slice((k + 1) % 3 * self.width, (k + 1) % 3 * self.width + size)
+            columns = slice(place * self.width, place * self.width + size)
+            turned = slice((place + 1) % 3 * self.width, (place + 1) % 3 * self.width + size)
             yield gru["weight_ih_l0"][rows], inputs[: self.bias, turned].t()
             yield gru["bias_ih_l0"][rows], inputs[self.bias, turned]
             yield gru["weight_hh_l0"][rows], state[:size, columns].t()
@@ -103,14 +100,14 @@ class Stack:
     def read(self, models: Sequence[RecurrentActorCritic]) -> None:
         """Take over the weights of the networks."""
         for row, model in enumerate(models):
-            for theirs, ours in self._parts(model, self._w, row):
+            for theirs, ours in self._parts(model, self.parts, row):
                 ours.copy_(theirs)
 
     @torch.no_grad()
     def write(self, models: Sequence[RecurrentActorCritic]) -> None:
         """Give the networks these weights."""
         for row, model in enumerate(models):
-            for theirs, ours in self._parts(model, self._w, row):
+            for theirs, ours in self._parts(model, self.parts, row):
                 theirs.copy_(ours)
 
     @torch.no_grad()
@@ -119,7 +116,7 @@ class Stack:
         for row, model in enumerate(models):
             parameters = list(model.parameters())
             values = [parameter.clone() for parameter in parameters]
-            for theirs, ours in self._parts(model, self._g, row):
+            for theirs, ours in self._parts(model, self.gradients, row):
                 theirs.copy_(ours)
             for parameter, value in zip(parameters, values, strict=True):
                 parameter.grad = parameter.clone()
@@ -128,68 +125,120 @@ class Stack:
     def initial_state(self, rows: int) -> Tensor:
         return self.weights.new_zeros(self.count, rows, self.width)
 
-    def turn(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Cell]:
-        """One turn of the GRU; ``inputs`` has shape ``(networks, rows, inputs)``."""
+    def turn(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """The state after one turn of the GRU; ``inputs`` has shape ``(networks, rows, inputs)``."""
         width = self.width
-        seen = torch.bmm(inputs, self._w["input"])
-        kept = torch.baddbmm(self._w["state_bias"], state, self._w["state"])
-        gates = (seen[..., width:] + kept[..., : 2 * width]).sigmoid_()
-        carried = kept[..., 2 * width :]
-        candidate = torch.addcmul(seen[..., :width], gates[..., :width], carried).tanh_()
-        return torch.lerp(candidate, state, gates[..., width:]), (state, gates, candidate, carried)
+        fresh, update = torch.split(torch.bmm(inputs, self.parts["input"]), [width, 2 * width], -1)
+        kept = torch.baddbmm(self.parts["state_bias"], state, self.parts["state"])
+        held, multiplied = torch.split(kept, [2 * width, width], -1)
+        z, r = torch.split((update + held).sigmoid_(), width, -1)
+        return torch.lerp(torch.addcmul(fresh, r, multiplied).tanh_(), state, z)
 
     def heads(self, states: Tensor) -> Tensor:
         """Logits, the value in the column after them, and 0 in the rest; ``states`` are ``(networks, rows, width)``."""
-        return torch.baddbmm(self._w["heads_bias"], states, self._w["heads"])
+        return torch.baddbmm(self.parts["heads_bias"], states, self.parts["heads"])
 
-    def forward(self, inputs: Tensor, rows: Sequence[int]) -> tuple[Tensor, list[Cell]]:
-        """Whole episodes from their beginning; of turn t the first ``rows[t]`` rows, which never grow.
 
-        ``inputs`` has shape ``(networks, turns, rows, inputs)``, and so have the states that come back, of all turns
-        and one more: entry t + 1 is the state after turn t, and 0 where nothing was computed.
-        """
+class Tape:
+    """Whole episodes forwards and backwards, with room for all their turns that each gradient step uses again.
+
+    ``inputs`` has shape ``(networks, turns, rows, inputs)``. Of turn t only the first ``rows[t]`` rows are computed,
+    and these numbers never grow; turns after the last one, which fill up a chunk, are not computed at all. With
+    :math:`\\delta_t` the gradient of the loss with respect to the state after turn t, through all that follows,
+
+    .. math:: \\delta_t^n = \\delta_t (1-z)(1-n^2), \\quad \\delta_t^z = \\delta_t (h_{t-1}-n) z(1-z), \\quad
+              \\delta_t^r = \\delta_t^n\\, c\\, r(1-r), \\quad \\delta_t^c = \\delta_t^n r
+
+    are those before the candidate n, the gates z and r, and what r multiplies, c. The factors are made for all turns at
+    once, so that a turn is left with five operations.
+    """
+
+    def __init__(self, stack: Stack, inputs: Tensor, rows: Sequence[int]) -> None:
         count, turns, height, _ = inputs.shape
-        states = self.weights.new_zeros(count, turns + 1, height, self.width)
-        state, cells = states[:, 0], []
-        for t, running in enumerate(rows):
-            state, cell = self.turn(inputs[:, t, :running], state[:, :running])
-            states[:, t + 1, :running] = state
-            cells.append(cell)
-        return states, cells
+        width = stack.width
 
-    def backward(self, inputs: Tensor, states: Tensor, cells: Sequence[Cell], outer: Tensor) -> None:
-        """The ``gradient``, from ``outer``, that of the outputs of :meth:`heads`, ``(networks, turns, rows, …)``."""
-        width = self.width
-        count, turns, height, _ = outer.shape
-        inner = torch.bmm(outer.flatten(1, 2), self._w["heads"].transpose(1, 2)).view(count, turns, height, width)
-        back = self._w["state"].transpose(1, 2)
-        blocks = self.weights.new_zeros(count, turns, height, 4 * width)  # of n; of r, z; of what r multiplies in n
-        later: Tensor | None = None
-        for t in range(len(cells) - 1, -1, -1):
-            before, gates, candidate, carried = cells[t]
-            running = before.shape[1]
-            total = inner[:, t, :running]
-            if later is not None:
-                total[:, : later.shape[1]] += later
-            block = blocks[:, t, :running]
-            passed = total * gates[..., width:]
-            of_candidate = torch.ops.aten.tanh_backward(total - passed, candidate)
-            of_gates = torch.empty_like(gates)
-            torch.mul(of_candidate, carried, out=of_gates[..., :width])
-            torch.mul(total, before - candidate, out=of_gates[..., width:])
-            block[..., :width] = of_candidate
-            block[..., width : 3 * width] = torch.ops.aten.sigmoid_backward(of_gates, gates)
-            torch.mul(of_candidate, gates[..., :width], out=block[..., 3 * width :])
-            if t:
-                later = torch.baddbmm(passed, block[..., width:], back)
-        self.gradient.zero_()
-        for start in range(0, turns, CHUNK):
-            part = slice(start, start + CHUNK)
-            given, block, ends = (x[:, part].flatten(1, 2) for x in (inputs, blocks, outer))
-            old, new = (x[:, part].flatten(1, 2) for x in (states[:, :-1], states[:, 1:]))
-            of_inputs = torch.bmm(given.transpose(1, 2), block)
-            self._g["input"] += of_inputs[..., : 3 * width]
-            self._g["state_bias"] += of_inputs[:, self.bias : self.bias + 1, width:]
-            self._g["state"] += torch.bmm(old.transpose(1, 2), block[..., width:])
-            self._g["heads"] += torch.bmm(new.transpose(1, 2), ends)
-            self._g["heads_bias"] += torch.bmm(given.transpose(1, 2), ends)[:, self.bias : self.bias + 1]
+        def room(*shape: int) -> Tensor:
+            return stack.weights.new_zeros(count, *shape)
+
+        self.stack, self.inputs = stack, inputs.flatten(1, 2)
+        self.states = room(turns + 1, height, width)
+        self.before, self.after = self.states[:, :-1], self.states[:, 1:].flatten(1, 2)
+        self.seen, self.inner = room(turns * height, 3 * width), room(turns * height, width)
+        self.gates, self.candidates, self.carried = (room(turns, height, k * width) for k in (2, 1, 1))
+        self.of_total, self.of_candidate, self.slopes = (room(turns, height, 2 * width) for _ in range(3))
+        self.blocks = room(turns, height, 4 * width)  # the gradients before n, z, r and c
+        seen, inner = (x.view(count, turns, height, -1) for x in (self.seen, self.inner))
+        self.forwards, self.backwards = [], []
+        for t, running in enumerate(rows):
+            new, gates, candidate, carried, given, total, block, of_total, of_candidate = (
+                x[:, t, :running]
+                for x in (
+                    *(self.states[:, 1:], self.gates, self.candidates, self.carried, seen),
+                    *(inner, self.blocks, self.of_total, self.of_candidate),
+                )
+            )
+            z, r = torch.split(gates, width, -1)
+            kept = room(running, 3 * width)  # a result that is no view: products into a view are made one by one
+            self.forwards.append(
+                (
+                    (self.before[:, t, :running], kept),
+                    (*torch.split(given, [width, 2 * width], -1), *torch.split(kept, [2 * width, width], -1)),
+                    (gates, z, r, candidate, carried, new),
+                )
+            )
+            pair = (count, running, 2, width)
+            self.backwards.append(
+                (
+                    (total.unsqueeze(2), of_total.view(pair), block[..., : 2 * width].view(pair)),
+                    (block[..., None, :width], of_candidate.view(pair), block[..., 2 * width :].view(pair)),
+                    (total, z, room(running, width), block[..., width:], room(running, width)),
+                    inner[:, t - 1, :running] if t else None,
+                )
+            )
+
+    def forward(self) -> Tensor:
+        """The outputs of the heads, ``(networks, turns · rows, outputs)``."""
+        of = self.stack.parts
+        torch.bmm(self.inputs, of["input"], out=self.seen)
+        weights, bias = of["state"], of["state_bias"]
+        for (old, kept), (fresh, update, held, multiplied), (gates, z, r, candidate, carried, new) in self.forwards:
+            torch.baddbmm(bias, old, weights, out=kept)
+            torch.add(update, held, out=gates).sigmoid_()
+            carried.copy_(multiplied)
+            torch.addcmul(fresh, r, multiplied, out=candidate).tanh_()
+            torch.lerp(candidate, old, z, out=new)
+        return self.stack.heads(self.after)
+
+    def backward(self, outer: Tensor) -> None:
+        """The stack's ``gradient``, from ``outer``, that of what :meth:`forward` returned."""
+        width, of, gradient = self.stack.width, self.stack.parts, self.stack.gradients
+        torch.bmm(outer, of["heads"].transpose(1, 2), out=self.inner)
+        n, (z, r) = self.candidates, torch.split(self.gates, width, -1)
+        torch.addcmul(self.gates, self.gates, self.gates, value=-1, out=self.slopes)
+        of_n, of_z = torch.split(self.of_total, width, -1)
+        torch.sub(1, z, out=of_n)
+        torch.addcmul(of_n, of_n, n * n, value=-1, out=of_n)
+        torch.sub(self.before, n, out=of_z).mul_(self.slopes[..., :width])
+        of_r, of_c = torch.split(self.of_candidate, width, -1)
+        torch.mul(self.carried, self.slopes[..., width:], out=of_r)
+        of_c.copy_(r)
+        back = of["state"].transpose(1, 2)
+        for first, second, (total, z, passed, of_kept, later), earlier in reversed(self.backwards):
+            torch.mul(first[0], first[1], out=first[2])
+            torch.mul(second[0], second[1], out=second[2])
+            if earlier is not None:
+                torch.mul(total, z, out=passed)
+                earlier += torch.baddbmm(passed, of_kept, back, out=later)
+        self.stack.gradient.zero_()
+        bias = slice(self.stack.bias, self.stack.bias + 1)
+        height = self.blocks.shape[2]
+        turned, kept = self.inputs.transpose(1, 2), self.before.flatten(1, 2).transpose(1, 2)
+        blocks, ended = self.blocks.flatten(1, 2), self.after.transpose(1, 2)
+        for start in range(0, blocks.shape[1], CHUNK * height):
+            part = slice(start, start + CHUNK * height)
+            of_inputs = torch.bmm(turned[..., part], blocks[:, part])
+            gradient["input"] += of_inputs[..., : 3 * width]
+            gradient["state_bias"] += of_inputs[:, bias, width:]
+            gradient["state"] += torch.bmm(kept[..., part], blocks[:, part, width:])
+            gradient["heads"] += torch.bmm(ended[..., part], outer[:, part])
+            gradient["heads_bias"] += torch.bmm(turned[..., part], outer[:, part])[:, bias]

@@ -19,7 +19,7 @@ import keydoor.training as training_module
 from keydoor._learning import Batch, advantages, learn, prepare
 from keydoor._play import one_thread, play
 from keydoor._rollouts import Rollouts, play_stack
-from keydoor._stack import CHUNK, ROWS, Stack
+from keydoor._stack import CHUNK, ROWS, Stack, Tape
 from keydoor.env import KeyDoorAgentEnv
 from keydoor.policy import RecurrentActorCritic
 from keydoor.returns import discounted_return, gae_advantages
@@ -220,8 +220,7 @@ def test_the_network_is_the_same_one() -> None:
     assert all(torch.equal(flat(a), flat(b)) for a, b in zip(models, copies, strict=True))
     generator = torch.Generator().manual_seed(1)
     pairs = torch.randint(len(stack.codes), (3, 6, 16), generator=generator)
-    states, _ = stack.forward(stack.codes[pairs], [16] * 6)
-    outputs = stack.heads(states[:, 1:].flatten(1, 2)).view(3, 6, 16, -1)
+    outputs = Tape(stack, stack.codes[pairs], [16] * 6).forward().view(3, 6, 16, -1)
     for n, model in enumerate(models):
         seen, previous = (x.t() for x in (pairs[n] // 9, pairs[n] % 9))
         logits, values, _ = model(seen, previous)
@@ -376,7 +375,7 @@ def test_numbers_that_overflow_in_play_are_named(columns: slice, what: str) -> N
     """What the heads give may be no number although all weights are: found at the turn, in the run where it is."""
     stack = Stack(trained(3))
     with torch.no_grad():
-        stack._w["heads_bias"][2, :, columns] = float("inf")
+        stack.parts["heads_bias"][2, :, columns] = float("inf")
     found: list[Any] = []
 
     def note(*found_: Any) -> None:
