@@ -122,6 +122,12 @@ def prepare(
     )
 
 
+def tape_for(stack: Stack, batch: Batch, tape: Tape | None = None) -> Tape:
+    """The tape of the updates before, or a larger one where it has too few turns."""
+    _, turns, height, _ = batch.inputs.shape
+    return tape if tape is not None and tape.turns >= turns else Tape(stack, turns, height)
+
+
 def loss_terms(outputs: Tensor, stack: Stack, batch: Batch, config: TrainingConfig) -> tuple[list[Tensor], Tensor]:
     """The three parts of the loss at each turn (surrogate with its sign, squared error, entropy), and its gradient.
 
@@ -147,14 +153,15 @@ def loss_terms(outputs: Tensor, stack: Stack, batch: Batch, config: TrainingConf
     return [torch.minimum(free, clipped).neg_(), error.square(), entropy], outer
 
 
-def learn(stack: Stack, batch: Batch, config: TrainingConfig, step: Callable[[], object]) -> list[dict[str, float]]:
-    """The gradient steps of one update; ``step`` applies ``stack.gradient``.
+def learn(tape: Tape, batch: Batch, config: TrainingConfig, step: Callable[[], object]) -> list[dict[str, float]]:
+    """The gradient steps of one update; ``step`` applies the stack's ``gradient``.
 
     Returns the parts of each network's loss at the first of them.
     """
     figures: list[dict[str, float]] = []
+    stack = tape.stack
     with torch.no_grad():
-        tape = Tape(stack, batch.inputs, batch.rows)
+        tape.load(batch.inputs, batch.rows)
         for _ in range(config.epochs):
             parts, outer = loss_terms(tape.forward(), stack, batch, config)
             tape.backward(outer)

@@ -30,7 +30,8 @@ class Tables(NamedTuple):
     """A world as arrays; the outcome of action a in state s is entry s · (number of actions) + a."""
 
     state: Array
-    observation: Array
+    pair: Array
+    """The observation and the action that led to it as one index, see ``Stack.codes``."""
     base_reward: Array
     potential_before: Array
     potential_after: Array
@@ -40,11 +41,11 @@ class Tables(NamedTuple):
 
 @cache
 def tables(rules: Rules) -> Tables:
-    seen = {name: index for index, name in enumerate(rules.observations)}
+    seen = {name: index * (len(rules.actions) + 1) for index, name in enumerate(rules.observations)}
     outcomes = [outcome for row in rules.table for outcome in row]
     return Tables(
         state=np.array([outcome.state for outcome in outcomes]),
-        observation=np.array([seen[outcome.observation] for outcome in outcomes]),
+        pair=np.array([seen[x.observation] + action for row in rules.table for action, x in enumerate(row)]),
         base_reward=np.array([outcome.base_reward for outcome in outcomes]),
         potential_before=np.repeat(rules.potential, len(rules.actions)),
         potential_after=np.array([0.0 if x.stop_reason else rules.potential[x.state] for x in outcomes]),
@@ -130,68 +131,54 @@ def play_stack(
     state: Array = np.array(starts).reshape(-1)
     sources = [source for row in draws for source in (*row, *[row[0]] * (height - asked))]
     pair = np.full(state.shape, rules.observations.index(rules.start_observation) * (actions + 1) + actions)
-    lengths, terminated, won = np.zeros_like(state), np.zeros_like(running), np.zeros_like(running)
-    columns: list[list[Array]] = [[] for _ in range(6)]
-    hidden = stack.initial_state(height)
+    given = torch.zeros(count, height, stack.inputs + stack.width, dtype=stack.weights.dtype)
+    inputs, hidden = given[..., : stack.inputs], given[..., stack.inputs :]
+    columns: list[tuple[Array, ...]] = []
+    values: list[Array] = []
+    end = min(task_horizon, collector_limit or task_horizon)
+    with torch.no_grad():
+        while True:
+            inputs.copy_(embedding(torch.from_numpy(pair), stack.codes).view(inputs.shape))
+            hidden.copy_(stack.turn(given))
+            outputs = stack.heads(hidden).flatten(0, 1).double()
+            values.append(outputs[:, actions].numpy())
+            if len(columns) == end or not running.any():  # one look after the last turn: a cut is worth what it shows
+                break
+            logprobs = log_softmax(outputs[:, :actions], dim=-1)
+            action = _sample(logprobs, sources, np.flatnonzero(running).tolist())
+            entry = state * actions + action.numpy()
+            logprob = logprobs.gather(-1, action.unsqueeze(-1)).squeeze(-1).numpy()
+            columns.append((running, pair, entry, logprob))
+            running = running & ~world.over[entry]
+            state, pair = world.state[entry], world.pair[entry]
 
-    def look() -> tuple[Tensor, Array]:
-        nonlocal hidden
-        inputs = embedding(torch.from_numpy(pair), stack.codes).view(count, height, -1)
-        hidden = stack.turn(inputs, hidden)
-        outputs = stack.heads(hidden).flatten(0, 1).double()
-        return outputs[:, :actions], outputs[:, actions].numpy()
-
-    def check(numbers: Array, of: Array, what: str) -> None:
+    turns = len(columns)
+    on, pairs, entries, logprobs_ = (np.stack(column) for column in zip(*columns, strict=True))
+    lengths = on.sum(axis=0)
+    cut = running & (turns < task_horizon)
+    critic = np.stack(values)
+    for numbers, of, what in (
+        (logprobs_, on, "the log-probability of the action taken"),
+        (critic[:turns], on, "the critic's value"),
+        (critic[turns:], cut[None], "the critic's value at the cut"),
+    ):
         wrong = of & ~np.isfinite(numbers)
         if wrong.any():
-            at = int(wrong.argmax())
-            diverged(at // height, what, float(numbers[at]))
-
-    turn = 0
-    with torch.no_grad():
-        while running.any():
-            turn += 1
-            logits, value = look()
-            logprobs = log_softmax(logits, dim=-1)
-            action = _sample(logprobs, sources, np.flatnonzero(running).tolist())
-            logprob = logprobs.gather(-1, action.unsqueeze(-1)).squeeze(-1).numpy()
-            check(logprob, running, "the log-probability of the action taken")
-            check(value, running, "the critic's value")
-            taken = action.numpy()
-            entry = state * actions + taken
-            over = world.over[entry]
-            at_horizon = turn >= task_horizon
-            after = world.potential_after[entry] * (0.0 if at_horizon else 1.0)
-            base = world.base_reward[entry]
-            shaped = base + gamma * after - world.potential_before[entry]
-            for column, part in zip(columns, (pair, taken, logprob, value, base, shaped), strict=True):
-                column.append(part)
-            lengths += running
-            won |= running & world.won[entry]
-            ends = running & (over | at_horizon)
-            terminated |= ends
-            running = running & ~ends
-            state = np.where(running, world.state[entry], state)
-            pair = np.where(running, world.observation[entry] * (actions + 1) + taken, pair)
-            if turn == collector_limit:
-                break
-        last = np.zeros(state.shape)
-        if running.any():  # cut by the collector: one more look, for the value alone
-            _, value = look()
-            check(value, running, "the critic's value at the cut")
-            last = np.where(running, value, 0.0)
-    pairs, taken, logprobs_, values, base, shaped = (np.stack(x).reshape(turn, count, height) for x in columns)
-    flat = np.arange(turn + 1).reshape(-1, 1, 1)
-    lengths = lengths.reshape(count, height)
-    longer = np.concatenate([values, np.zeros((1, count, height))])
+            turn, at = np.argwhere(wrong)[0].tolist()
+            diverged(at // height, what, float(numbers[turn, at]))
+    after = world.potential_after[entries]
+    if turns == task_horizon:  # a true end, whatever the action has done
+        after[-1] = 0.0
+    base = world.base_reward[entries]
+    shape = (-1, count, height)
     return Rollouts(
-        pairs=pairs,
-        actions=taken,
-        logprobs=logprobs_,
-        values=np.where(flat == lengths, last.reshape(count, height), longer),
-        base_rewards=base,
-        shaped_rewards=shaped,
-        lengths=lengths,
-        terminated=terminated.reshape(count, height),
-        won=won.reshape(count, height),
+        pairs=pairs.reshape(shape),
+        actions=(entries % actions).reshape(shape),
+        logprobs=logprobs_.reshape(shape),
+        values=np.where(np.vstack([on, cut]), critic, 0.0).reshape(shape),
+        base_rewards=base.reshape(shape),
+        shaped_rewards=(base + gamma * after - world.potential_before[entries]).reshape(shape),
+        lengths=lengths.reshape(count, height),
+        terminated=((lengths > 0) & ~cut).reshape(count, height),
+        won=(on & world.won[entries]).any(axis=0).reshape(count, height),
     )

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keydoor.training as training_module
-from keydoor._learning import Batch, advantages, learn, prepare
+from keydoor._learning import Batch, advantages, learn, prepare, tape_for
 from keydoor._play import one_thread, play
 from keydoor._rollouts import Rollouts, play_stack
 from keydoor._stack import CHUNK, ROWS, Stack, Tape
@@ -220,7 +220,9 @@ def test_the_network_is_the_same_one() -> None:
     assert all(torch.equal(flat(a), flat(b)) for a, b in zip(models, copies, strict=True))
     generator = torch.Generator().manual_seed(1)
     pairs = torch.randint(len(stack.codes), (3, 6, 16), generator=generator)
-    outputs = Tape(stack, stack.codes[pairs], [16] * 6).forward().view(3, 6, 16, -1)
+    tape = Tape(stack, 8, 16)
+    tape.load(stack.codes[pairs], [16] * 6)
+    outputs = tape.forward().view(3, 6, 16, -1)
     for n, model in enumerate(models):
         seen, previous = (x.t() for x in (pairs[n] // 9, pairs[n] % 9))
         logits, values, _ = model(seen, previous)
@@ -276,7 +278,8 @@ def test_advantages_are_normalised_per_network() -> None:
 def moved(models: list[RecurrentActorCritic], played: Rollouts, config: TrainingConfig) -> list[torch.Tensor]:
     """What one step of length 1 takes off each network's weights."""
     stack, after = Stack(models), copy.deepcopy(models)
-    learn(stack, prepare(stack, played, MODES, config), config, torch.optim.SGD([stack.weights], lr=1.0).step)
+    batch = prepare(stack, played, MODES, config)
+    learn(tape_for(stack, batch), batch, config, torch.optim.SGD([stack.weights], lr=1.0).step)
     stack.write(after)
     return [flat(old) - flat(new) for old, new in zip(models, after, strict=True)]
 
@@ -352,14 +355,14 @@ def test_a_diverging_run_is_named(place: int, number: float, monkeypatch: pytest
 
     Also a weight that the world never reads: the network that comes back would hold it.
     """
-    poisoned: list[Stack] = []
+    poisoned: list[Tape] = []
 
-    def poison(stack: Stack, *rest: Any) -> Any:
-        figures = learn(stack, *rest)
+    def poison(tape: Tape, *rest: Any) -> Any:
+        figures = learn(tape, *rest)
         if poisoned:
             with torch.no_grad():
-                stack.weights[1, place] = number
-        poisoned.append(stack)
+                tape.stack.weights[1, place] = number
+        poisoned.append(tape)
         return figures
 
     monkeypatch.setattr(training_module, "learn", poison)
