@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, log_softmax
 
 from keydoor._rollouts import Array, Rollouts
-from keydoor._stack import CHUNK, Stack, Tape, padded
+from keydoor._stack import Stack, Tape, padded
 
 if TYPE_CHECKING:
     from keydoor.training import TrainingConfig
@@ -35,25 +35,25 @@ def advantages(
 
 
 class Batch(NamedTuple):
-    """What the gradient steps of an update have in common. The turns of a network's episodes lie one after the other.
+    """What the gradient steps of an update have in common, in the order of a :class:`~keydoor._stack.Tape`.
 
-    The longest episodes come first, so that turn t has its episodes in the first ``rows[t]`` rows. What was not played
-    has weight 0.
+    A network's longest episodes come first, so that turn t has its episodes in the first ``rows[t]`` rows. What was not
+    played has weight 0.
     """
 
     inputs: Tensor
-    """``(networks, turns, rows, inputs)``."""
     rows: list[int]
     actions: Tensor
-    """``(networks, turns · rows, 1)``; the others are ``(networks, turns · rows)``."""
+    """A column; what follows are vectors."""
     logprobs: Tensor
     advantages: Tensor
     targets: Tensor
     weight: Tensor
     """One over the number of turns that the network's episodes have."""
     entropy_weight: Tensor
-    """The same times the entropy's coefficient, ``(networks, turns · rows, 1)``."""
-    played: Array
+    """The same times the entropy's coefficient, a column."""
+    played: list[Array]
+    """For each network the rows in which its turns are."""
 
 
 def prepare(
@@ -87,45 +87,30 @@ def prepare(
             gains[n][on[n]] = (own - own.mean()) / (spread + 1e-8 if spread > 0 else 1.0)
 
     order = np.argsort(-lengths, axis=1, kind="stable")
-    chunk = min(config.task_horizon, config.collector_limit or config.task_horizon, CHUNK)
-    columns = np.zeros((6, count, turns + -turns % chunk, height))
-    for column, x in zip(
-        columns,
-        (
-            played.pairs,
-            played.actions,
-            played.logprobs,
-            gains.transpose(2, 0, 1),
-            targets.transpose(2, 0, 1),
-            np.broadcast_to(1 / lengths.sum(axis=1)[:, None], rewards.shape),
-        ),
-        strict=True,
-    ):
-        column[:, :turns] = x.transpose(1, 0, 2)
-    columns = np.take_along_axis(columns, order[None, :, None], axis=3)
-    on_sorted = np.arange(columns.shape[2])[:, None] < np.take_along_axis(lengths, order, axis=1)[:, None]
+    share = np.broadcast_to(1 / lengths.sum(axis=1)[:, None], rewards.shape)
+    back = (gains.transpose(2, 0, 1), targets.transpose(2, 0, 1))
+    columns = np.stack([played.pairs, played.actions, played.logprobs, *back, share])
+    columns = np.take_along_axis(columns, order[None, None], axis=3)
+    on_sorted = np.arange(turns)[:, None, None] < np.take_along_axis(lengths, order, axis=1)
     columns *= on_sorted
-    running = on_sorted.sum(axis=2).max(axis=0)[:turns]
-    flat = torch.from_numpy(columns.reshape(6, count, -1))
-    pairs, actions = flat[0].long(), flat[1].long().unsqueeze(-1)
-    logprobs, gains_, targets_, weight = flat[2:].to(stack.weights.dtype)
+    rows = [padded(n) for n in on_sorted.sum(axis=2).max(axis=1).tolist()]
+    flat = np.concatenate([columns[:, t, :, :n].reshape(len(columns), -1) for t, n in enumerate(rows)], axis=1)
+    # The number of the network, from 1, where it has played.
+    owners = on_sorted * np.arange(1, count + 1)[:, None]
+    owner = np.concatenate([owners[t, :, :n].reshape(-1) for t, n in enumerate(rows)])
+    indices = torch.from_numpy(flat[:2].astype(np.int64))
+    logprobs, gains_, targets_, weight = torch.from_numpy(flat[2:]).to(stack.weights.dtype)
     return Batch(
-        inputs=embedding(pairs, stack.codes).view(count, -1, height, stack.codes.shape[1]),
-        rows=[padded(int(n)) for n in running],
-        actions=actions,
+        inputs=embedding(indices[0], stack.codes),
+        rows=rows,
+        actions=indices[1].unsqueeze(-1),
         logprobs=logprobs,
         advantages=gains_,
         targets=targets_,
         weight=weight,
         entropy_weight=(weight * config.entropy_coefficient).unsqueeze(-1),
-        played=on_sorted.reshape(count, -1),
+        played=[np.flatnonzero(owner == n + 1) for n in range(count)],
     )
-
-
-def tape_for(stack: Stack, batch: Batch, tape: Tape | None = None) -> Tape:
-    """The tape of the updates before, or a larger one where it has too few turns."""
-    _, turns, height, _ = batch.inputs.shape
-    return tape if tape is not None and tape.turns >= turns else Tape(stack, turns, height)
 
 
 def loss_terms(outputs: Tensor, stack: Stack, batch: Batch, config: TrainingConfig) -> tuple[list[Tensor], Tensor]:
@@ -153,15 +138,14 @@ def loss_terms(outputs: Tensor, stack: Stack, batch: Batch, config: TrainingConf
     return [torch.minimum(free, clipped).neg_(), error.square(), entropy], outer
 
 
-def learn(tape: Tape, batch: Batch, config: TrainingConfig, step: Callable[[], object]) -> list[dict[str, float]]:
+def learn(stack: Stack, batch: Batch, config: TrainingConfig, step: Callable[[], object]) -> list[dict[str, float]]:
     """The gradient steps of one update; ``step`` applies the stack's ``gradient``.
 
     Returns the parts of each network's loss at the first of them.
     """
     figures: list[dict[str, float]] = []
-    stack = tape.stack
     with torch.no_grad():
-        tape.load(batch.inputs, batch.rows)
+        tape = Tape(stack, batch.inputs, batch.rows)
         for _ in range(config.epochs):
             parts, outer = loss_terms(tape.forward(), stack, batch, config)
             tape.backward(outer)
@@ -171,7 +155,7 @@ def learn(tape: Tape, batch: Batch, config: TrainingConfig, step: Callable[[], o
             if not figures:
                 names = ("policy_loss", "value_loss", "entropy")
                 columns = [part.double().numpy() for part in parts]
-                for n, on in enumerate(batch.played):  # in float64, and without the rest: the same in any company
-                    means = (float(column[n][on].mean()) for column in columns)
+                for on in batch.played:  # in float64, and without the rest: the same in any company
+                    means = (float(column[on].mean()) for column in columns)
                     figures.append(dict(zip(names, means, strict=True)))
     return figures

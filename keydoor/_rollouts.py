@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 from torch.nn.functional import embedding, log_softmax
 
 from keydoor._play import Episode, _sample
-from keydoor._stack import Stack, padded
+from keydoor._stack import ROWS, Stack, padded
 from keydoor.rules import Rules
 
 Array = npt.NDArray[Any]
@@ -132,6 +131,7 @@ def play_stack(
     sources = [source for row in draws for source in (*row, *[row[0]] * (height - asked))]
     pair = np.full(state.shape, rules.observations.index(rules.start_observation) * (actions + 1) + actions)
     given = torch.zeros(count, height, stack.inputs + stack.width, dtype=stack.weights.dtype)
+    after = stack.room_after(count, height)
     inputs, hidden = given[..., : stack.inputs], given[..., stack.inputs :]
     columns: list[tuple[Array, ...]] = []
     values: list[Array] = []
@@ -139,8 +139,8 @@ def play_stack(
     with torch.no_grad():
         while True:
             inputs.copy_(embedding(torch.from_numpy(pair), stack.codes).view(inputs.shape))
-            hidden.copy_(stack.turn(given))
-            outputs = stack.heads(hidden).flatten(0, 1).double()
+            outputs = stack.turn(given, after).flatten(0, 1).double()
+            hidden.copy_(after[..., ROWS:])
             values.append(outputs[:, actions].numpy())
             if len(columns) == end or not running.any():  # one look after the last turn: a cut is worth what it shows
                 break
@@ -166,9 +166,9 @@ def play_stack(
         if wrong.any():
             turn, at = np.argwhere(wrong)[0].tolist()
             diverged(at // height, what, float(numbers[turn, at]))
-    after = world.potential_after[entries]
+    ends = world.potential_after[entries]
     if turns == task_horizon:  # a true end, whatever the action has done
-        after[-1] = 0.0
+        ends[-1] = 0.0
     base = world.base_reward[entries]
     shape = (-1, count, height)
     return Rollouts(
@@ -177,7 +177,7 @@ def play_stack(
         logprobs=logprobs_.reshape(shape),
         values=np.where(np.vstack([on, cut]), critic, 0.0).reshape(shape),
         base_rewards=base.reshape(shape),
-        shaped_rewards=(base + gamma * after - world.potential_before[entries]).reshape(shape),
+        shaped_rewards=(base + gamma * ends - world.potential_before[entries]).reshape(shape),
         lengths=lengths.reshape(count, height),
         terminated=((lengths > 0) & ~cut).reshape(count, height),
         won=(on & world.won[entries]).any(axis=0).reshape(count, height),

@@ -28,10 +28,10 @@ import torch
 
 from keydoor._checks import finite, flag, one_of, refuse, unit_interval, whole
 from keydoor._learning import advantages as gae_advantages
-from keydoor._learning import learn, prepare, tape_for
+from keydoor._learning import learn, prepare
 from keydoor._play import Episode, one_thread, play
 from keydoor._rollouts import Rollouts, play_stack
-from keydoor._stack import Stack, Tape
+from keydoor._stack import Stack
 from keydoor.env import KeyDoorAgentEnv, draw_target
 from keydoor.policy import RecurrentActorCritic
 from keydoor.records import Transition
@@ -442,7 +442,6 @@ def _train(
         ]
         stack = Stack(models)
         optimiser = torch.optim.Adam([stack.weights], lr=config.learning_rate, fused=True)
-        tape: Tape | None = None
         evaluate(-1)
         for update in range(updates):
             targets, draws = [], []
@@ -460,8 +459,7 @@ def _train(
                 diverged=diverged,
             )
             batch = prepare(stack, played, modes, config, gae_advantages)
-            tape = tape_for(stack, batch, tape)
-            losses = learn(tape, batch, config, optimiser.step)
+            losses = learn(stack, batch, config, optimiser.step)
             for row, fine in enumerate(torch.isfinite(stack.weights).all(dim=1).tolist()):
                 if not fine:
                     bad = stack.weights[row][~torch.isfinite(stack.weights[row])]
@@ -494,7 +492,7 @@ def _learn(
 
     world = get_rules(colours=config.colours)
     batch = prepare(stack, Rollouts.of(episodes, world), [reward_mode], config, gae_advantages)
-    return learn(tape_for(stack, batch), batch, config, step)[0]
+    return learn(stack, batch, config, step)[0]
 
 
 @contextmanager

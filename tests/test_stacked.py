@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keydoor.training as training_module
-from keydoor._learning import Batch, advantages, learn, prepare, tape_for
+from keydoor._learning import Batch, advantages, learn, prepare
 from keydoor._play import one_thread, play
 from keydoor._rollouts import Rollouts, play_stack
 from keydoor._stack import CHUNK, ROWS, Stack, Tape
@@ -33,10 +33,10 @@ TINY: dict[str, Any] = {
     "evaluation_interval": 2,
     "evaluation_episodes": 5,
 }
-MODES = ("potential", "sparse", "potential")
+MODES = ("potential", "sparse", "potential")  # of three networks
 WORLDS: tuple[dict[str, Any], ...] = (
     {},
-    {"rules": "soft", "task_horizon": 11, "hidden_size": 17},  # episodes longer than a chunk of turns
+    {"rules": "soft", "task_horizon": 11, "hidden_size": 17},
     {"rules": "quiet", "colours": 3, "delay": 2, "task_horizon": 12, "collector_limit": 9},
     {"collector_limit": 3, "previous_action": False, "head_scale": 1.0},
     {"task_horizon": 1, "hidden_size": 1},
@@ -220,9 +220,8 @@ def test_the_network_is_the_same_one() -> None:
     assert all(torch.equal(flat(a), flat(b)) for a, b in zip(models, copies, strict=True))
     generator = torch.Generator().manual_seed(1)
     pairs = torch.randint(len(stack.codes), (3, 6, 16), generator=generator)
-    tape = Tape(stack, 8, 16)
-    tape.load(stack.codes[pairs], [16] * 6)
-    outputs = tape.forward().view(3, 6, 16, -1)
+    turns = pairs.transpose(0, 1)
+    outputs = Tape(stack, stack.codes[turns.flatten()], [16] * 6).forward().view(6, 3, 16, -1).transpose(0, 1)
     for n, model in enumerate(models):
         seen, previous = (x.t() for x in (pairs[n] // 9, pairs[n] % 9))
         logits, values, _ = model(seen, previous)
@@ -257,7 +256,7 @@ def setting(**changes: Any) -> tuple[list[RecurrentActorCritic], Stack, Rollouts
 
 
 def own(batch: Batch, values: torch.Tensor, n: int) -> np.ndarray:
-    return values.numpy()[n][batch.played[n]]
+    return values.numpy()[batch.played[n]]
 
 
 def test_advantages_are_normalised_per_network() -> None:
@@ -278,8 +277,8 @@ def test_advantages_are_normalised_per_network() -> None:
 def moved(models: list[RecurrentActorCritic], played: Rollouts, config: TrainingConfig) -> list[torch.Tensor]:
     """What one step of length 1 takes off each network's weights."""
     stack, after = Stack(models), copy.deepcopy(models)
-    batch = prepare(stack, played, MODES, config)
-    learn(tape_for(stack, batch), batch, config, torch.optim.SGD([stack.weights], lr=1.0).step)
+    batch = prepare(stack, played, MODES[: len(models)], config)
+    learn(stack, batch, config, torch.optim.SGD([stack.weights], lr=1.0).step)
     stack.write(after)
     return [flat(old) - flat(new) for old, new in zip(models, after, strict=True)]
 
@@ -292,7 +291,7 @@ def autograd(model: RecurrentActorCritic, played: Rollouts, n: int, config: Trai
             pairs, actions, old = (
                 torch.from_numpy(x[:length, n, e].copy()) for x in (played.pairs, played.actions, played.logprobs)
             )
-            rewards = played.rewards(MODES)[:length, n, e].tolist()
+            rewards = played.rewards(MODES[: played.lengths.shape[0]])[:length, n, e].tolist()
             values = played.values[: length + 1, n, e].tolist()
             gain = gae_advantages(
                 rewards, values, config.gamma, config.gae_lambda, terminated=bool(played.terminated[n, e])
@@ -337,12 +336,16 @@ def test_gradients_are_shortened_per_network() -> None:
     assert sum(length < bound for length in lengths) == 1
 
 
-def test_long_episodes_are_summed_in_chunks() -> None:
-    """More turns than one chunk: the gradient is still torch's."""
-    models, _, played, config = setting(rules="soft", task_horizon=2 * CHUNK + 3)
-    assert played.lengths.max() > 2 * CHUNK
+def test_many_episodes_are_summed_in_chunks() -> None:
+    """More episodes than one chunk has rows: the gradient is still torch's, and still that of any company."""
+    config = TrainingConfig(epochs=1, max_gradient_norm=1e9)
+    models = [RecurrentActorCritic(seed=seed, head_scale=1.0) for seed in range(2)]
+    _, played = together(models, 2 * CHUNK + 3, config)
     for n, part in enumerate(moved(models, played, config)):
         assert torch.allclose(part, autograd(models[n], played, n, config), atol=1e-5, rtol=1e-3)
+    size: dict[str, Any] = {**TINY, "episodes_per_update": 2 * CHUNK + 3, "updates": 1}
+    run = train_many([1, 2], reward_mode="sparse", **size)[1]
+    assert_equal_runs(run, train_actor_critic(seed=2, reward_mode="sparse", **size), 1)
 
 
 # --- errors and global state ------------------------------------------------------------------------------------------
@@ -355,14 +358,14 @@ def test_a_diverging_run_is_named(place: int, number: float, monkeypatch: pytest
 
     Also a weight that the world never reads: the network that comes back would hold it.
     """
-    poisoned: list[Tape] = []
+    poisoned: list[Stack] = []
 
-    def poison(tape: Tape, *rest: Any) -> Any:
-        figures = learn(tape, *rest)
+    def poison(stack: Stack, *rest: Any) -> Any:
+        figures = learn(stack, *rest)
         if poisoned:
             with torch.no_grad():
-                tape.stack.weights[1, place] = number
-        poisoned.append(tape)
+                stack.weights[1, place] = number
+        poisoned.append(stack)
         return figures
 
     monkeypatch.setattr(training_module, "learn", poison)
@@ -378,7 +381,7 @@ def test_numbers_that_overflow_in_play_are_named(columns: slice, what: str) -> N
     """What the heads give may be no number although all weights are: found at the turn, in the run where it is."""
     stack = Stack(trained(3))
     with torch.no_grad():
-        stack.parts["heads_bias"][2, :, columns] = float("inf")
+        stack.parts["heads"][2, 0, columns] = float("inf")
     found: list[Any] = []
 
     def note(*found_: Any) -> None:
