@@ -52,6 +52,8 @@ class Batch(NamedTuple):
     """One over the number of turns that the network's episodes have."""
     entropy_weight: Tensor
     """The same times the entropy's coefficient, a column."""
+    error_weight: Tensor
+    """The same times twice the coefficient of the squared error."""
     played: list[Array]
     """For each network the rows in which its turns are."""
 
@@ -109,33 +111,34 @@ def prepare(
         targets=targets_,
         weight=weight,
         entropy_weight=(weight * config.entropy_coefficient).unsqueeze(-1),
+        error_weight=weight * (2 * config.value_coefficient),
         played=[np.flatnonzero(owner == n + 1) for n in range(count)],
     )
 
 
-def loss_terms(outputs: Tensor, stack: Stack, batch: Batch, config: TrainingConfig) -> tuple[list[Tensor], Tensor]:
-    """The three parts of the loss at each turn (surrogate with its sign, squared error, entropy), and its gradient.
+def loss_terms(tape: Tape, batch: Batch, config: TrainingConfig) -> list[Tensor]:
+    """The three parts of the loss at each turn: surrogate (with its sign), squared error, entropy.
 
-    With respect to the logits, :math:`\\partial\\log\\pi(a)/\\partial\\ell_j = 1_{j=a} - \\pi_j` and
+    Their gradient goes into the tape. With respect to the logits,
+    :math:`\\partial\\log\\pi(a)/\\partial\\ell_j = 1_{j=a} - \\pi_j` and
     :math:`\\partial H/\\partial\\ell_j = -\\pi_j(\\log\\pi_j + H)`; the surrogate's own derivative with respect to
     :math:`\\log\\pi(a)` is :math:`\\rho\\hat A` where the minimum is the term that is not clipped, and else 0.
     """
-    actions = stack.actions
-    logprobs = log_softmax(outputs[..., :actions], dim=-1)
+    actions, outputs, outer = tape.stack.actions, tape.forward(), tape.outer
+    logprobs = log_softmax(outputs[:, :actions], dim=-1)
     probabilities = logprobs.exp()
-    ratio = (logprobs.gather(-1, batch.actions).squeeze(-1) - batch.logprobs).exp_()
+    ratio = logprobs.gather(-1, batch.actions).squeeze(-1).sub_(batch.logprobs).exp_()
     free = ratio * batch.advantages
     clipped = ratio.clamp_(1 - config.clip, 1 + config.clip).mul_(batch.advantages)
-    entropy = (probabilities * logprobs).sum(dim=-1).neg_()
-    error = outputs[..., actions] - batch.targets
+    entropy = (probabilities * logprobs).sum(dim=-1, keepdim=True).neg_()
+    error = outputs[:, actions] - batch.targets
 
-    outer = torch.zeros_like(outputs)
-    gain = torch.where(free <= clipped, free, 0).mul_(batch.weight)
-    scale = torch.addcmul(gain.unsqueeze(-1), (logprobs + entropy.unsqueeze(-1)), batch.entropy_weight)
-    torch.mul(probabilities, scale, out=outer[..., :actions])
-    outer.scatter_add_(-1, batch.actions, gain.neg().unsqueeze(-1))
-    torch.mul(error, batch.weight * (2 * config.value_coefficient), out=outer[..., actions])
-    return [torch.minimum(free, clipped).neg_(), error.square(), entropy], outer
+    gain = torch.where(free <= clipped, free, 0).mul_(batch.weight).unsqueeze(-1)
+    of_logits = outer[:, :actions]
+    torch.addcmul(gain, logprobs.add_(entropy), batch.entropy_weight, out=of_logits).mul_(probabilities)
+    of_logits.scatter_add_(-1, batch.actions, gain.neg_())
+    torch.mul(error, batch.error_weight, out=outer[:, actions])
+    return [torch.minimum(free, clipped).neg_(), error.square_(), entropy.squeeze(-1)]
 
 
 def learn(stack: Stack, batch: Batch, config: TrainingConfig, step: Callable[[], object]) -> list[dict[str, float]]:
@@ -147,8 +150,8 @@ def learn(stack: Stack, batch: Batch, config: TrainingConfig, step: Callable[[],
     with torch.no_grad():
         tape = Tape(stack, batch.inputs, batch.rows)
         for _ in range(config.epochs):
-            parts, outer = loss_terms(tape.forward(), stack, batch, config)
-            tape.backward(outer)
+            parts = loss_terms(tape, batch, config)
+            tape.backward()
             norm = torch.linalg.vector_norm(stack.gradient, dim=1, keepdim=True)
             stack.gradient.mul_((config.max_gradient_norm / (norm + 1e-6)).clamp_(max=1.0))
             step()

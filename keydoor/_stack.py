@@ -170,16 +170,30 @@ class Tape:
             return [part.view(count, n, -1) for part, n in zip(parts, rows, strict=True)]
 
         self.outputs = room(stack.parts["heads"].shape[-1])
+        self.outer = torch.zeros_like(self.outputs)
+        """Where the gradient with respect to the outputs goes; 0 where there is no logit and no value."""
         # Of the gates, in this order: n, z, r, c; the blocks are the gradients before them.
-        given, gates, blocks, after, outputs = (
+        given, gates, blocks, after, outputs, outer = (
             by_turn(x)
             for x in (
                 torch.cat([inputs, inputs.new_zeros(total, width)], dim=1),
-                *(room(4 * width), room(4 * width), stack.room_after(total), self.outputs),
+                *(room(4 * width), room(4 * width), stack.room_after(total), self.outputs, self.outer),
             )
         )
         totals, passed, laters, of_gates = (by_turn(room(k * width)) for k in (1, 1, 1, 2))
         sizes, half = [width, 2 * width, width], [width, width]
+        chunks = [
+            [
+                (
+                    given[t][:, part].transpose(1, 2),
+                    blocks[t][:, part],
+                    outer[t][:, part].transpose(1, 2),
+                    after[t][:, part],
+                )
+                for part in (slice(start, start + CHUNK) for start in range(0, n, CHUNK))
+            ]
+            for t, n in enumerate(rows)
+        ]
         self._forwards, self._backwards = [], []
         for t in range(len(rows)):
             n, zr, c = gates[t].split_with_sizes(sizes, -1)
@@ -196,7 +210,7 @@ class Tape:
                     (totals[t], totals[t][:, :shared], passed[t], blocks[t][..., width:], laters[t]),
                     (n, z, r, c, zr, before),
                     (of_n, of_z, of_r, of_c, of_zr, of_gates[t]),
-                    (given[t].transpose(1, 2), blocks[t], after[t]),
+                    (outer[t], chunks[t]),
                 )
             )
 
@@ -212,20 +226,18 @@ class Tape:
             torch.bmm(after, heads, out=outputs)
         return self.outputs
 
-    def backward(self, outer: Tensor) -> None:
+    def backward(self) -> None:
         """The stack's ``gradient``, from ``outer``, that of what :meth:`forward` returned."""
         stack, width = self.stack, self.stack.width
         tanh_backward, sigmoid_backward = torch.ops.aten.tanh_backward, torch.ops.aten.sigmoid_backward
         heads = stack.parts["heads"][:, ROWS:].transpose(1, 2)
         back = stack.parts["cell"][:, stack.inputs :, width:].transpose(1, 2)
-        of_cell = outer.new_zeros(stack.parts["cell"].shape)
-        of_heads = outer.new_zeros(stack.parts["heads"].transpose(1, 2).shape)
-        parts = outer.split_with_sizes([stack.count * rows for rows in self.rows])
+        of_cell = self.outer.new_zeros(stack.parts["cell"].shape)
+        of_heads = self.outer.new_zeros(stack.parts["heads"].transpose(1, 2).shape)
         later: Tensor | None = None
         for t in range(len(self.rows) - 1, -1, -1):
-            (total, shared, passed, kept, room), (n, z, r, c, zr, before), into, weights = self._backwards[t]
+            (total, shared, passed, kept, room), (n, z, r, c, zr, before), into, (ends, chunks) = self._backwards[t]
             of_n, of_z, of_r, of_c, of_zr, of_gates = into
-            ends = parts[t].view(stack.count, self.rows[t], -1)
             torch.bmm(ends, heads, out=total)
             if later is not None:
                 shared += later
@@ -237,11 +249,9 @@ class Tape:
             sigmoid_backward.grad_input(of_gates, zr, grad_input=of_zr)
             if t:
                 later = torch.baddbmm(passed, kept, back, out=room)
-            given, blocks, after = weights
-            for start in range(0, self.rows[t], CHUNK):
-                part = slice(start, start + CHUNK)
-                of_cell.baddbmm_(given[..., part], blocks[:, part])
-                of_heads.baddbmm_(ends[:, part].transpose(1, 2), after[:, part])
+            for given, block, ended, after in chunks:
+                of_cell.baddbmm_(given, block)
+                of_heads.baddbmm_(ended, after)
         torch.mul(of_cell, stack.mask, out=stack.gradients["cell"])
         stack.gradients["bias"][..., width:] = of_cell[:, stack.one : stack.one + 1, width:]
         stack.gradients["heads"].copy_(of_heads.transpose(1, 2))
