@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.nn.functional import embedding, log_softmax
+from torch.nn.functional import embedding
 
-from keydoor._play import Episode, _sample
+from keydoor._play import Episode
 from keydoor._stack import ROWS, Stack, padded
 from keydoor.rules import Rules
 
@@ -133,39 +133,47 @@ def play_stack(
     given = torch.zeros(count, height, stack.inputs + stack.width, dtype=stack.weights.dtype)
     after = stack.room_after(count, height)
     inputs, hidden = given[..., : stack.inputs], given[..., stack.inputs :]
+    state_after, cell = after[..., ROWS:], stack.cell()
+    numbers, each = np.zeros(state.shape), np.arange(len(state))
     columns: list[tuple[Array, ...]] = []
     values: list[Array] = []
     end = min(task_horizon, collector_limit or task_horizon)
-    with torch.no_grad():
+    with torch.no_grad(), np.errstate(invalid="ignore", over="ignore"):  # what is no number is found below
         while True:
             inputs.copy_(embedding(torch.from_numpy(pair), stack.codes).view(inputs.shape))
-            outputs = stack.turn(given, after).flatten(0, 1).double()
-            hidden.copy_(after[..., ROWS:])
-            values.append(outputs[:, actions].numpy())
+            outputs = stack.turn(given, cell, after).flatten(0, 1).double().numpy()
+            hidden.copy_(state_after)
+            values.append(outputs[:, actions])
             if len(columns) == end or not running.any():  # one look after the last turn: a cut is worth what it shows
                 break
-            logprobs = log_softmax(outputs[:, :actions], dim=-1)
-            action = _sample(logprobs, sources, np.flatnonzero(running).tolist())
-            entry = state * actions + action.numpy()
-            logprob = logprobs.gather(-1, action.unsqueeze(-1)).squeeze(-1).numpy()
+            on = np.flatnonzero(running)
+            numbers[on] = [sources[i].random() for i in on.tolist()]
+            # As keydoor._play samples: the distribution function, divided by its last entry, inverted.
+            logits = outputs[:, :actions]
+            logits = logits - logits.max(axis=1, keepdims=True)
+            upto = np.exp(logits).cumsum(axis=1)
+            total = upto[:, -1:]
+            taken = np.minimum((upto / total <= numbers[:, None]).sum(axis=1), actions - 1)
+            logprob = logits[each, taken] - np.log(total[:, 0])
+            entry = state * actions + taken
             columns.append((running, pair, entry, logprob))
             running = running & ~world.over[entry]
             state, pair = world.state[entry], world.pair[entry]
 
     turns = len(columns)
-    on, pairs, entries, logprobs_ = (np.stack(column) for column in zip(*columns, strict=True))
-    lengths = on.sum(axis=0)
+    ran, pairs, entries, logprobs_ = (np.stack(column) for column in zip(*columns, strict=True))
+    lengths = ran.sum(axis=0)
     cut = running & (turns < task_horizon)
     critic = np.stack(values)
-    for numbers, of, what in (
-        (logprobs_, on, "the log-probability of the action taken"),
-        (critic[:turns], on, "the critic's value"),
+    for found, of, what in (
+        (logprobs_, ran, "the log-probability of the action taken"),
+        (critic[:turns], ran, "the critic's value"),
         (critic[turns:], cut[None], "the critic's value at the cut"),
     ):
-        wrong = of & ~np.isfinite(numbers)
+        wrong = of & ~np.isfinite(found)
         if wrong.any():
             turn, at = np.argwhere(wrong)[0].tolist()
-            diverged(at // height, what, float(numbers[turn, at]))
+            diverged(at // height, what, float(found[turn, at]))
     ends = world.potential_after[entries]
     if turns == task_horizon:  # a true end, whatever the action has done
         ends[-1] = 0.0
@@ -175,10 +183,10 @@ def play_stack(
         pairs=pairs.reshape(shape),
         actions=(entries % actions).reshape(shape),
         logprobs=logprobs_.reshape(shape),
-        values=np.where(np.vstack([on, cut]), critic, 0.0).reshape(shape),
+        values=np.where(np.vstack([ran, cut]), critic, 0.0).reshape(shape),
         base_rewards=base.reshape(shape),
         shaped_rewards=(base + gamma * ends - world.potential_before[entries]).reshape(shape),
         lengths=lengths.reshape(count, height),
         terminated=((lengths > 0) & ~cut).reshape(count, height),
-        won=(on & world.won[entries]).any(axis=0).reshape(count, height),
+        won=(ran & world.won[entries]).any(axis=0).reshape(count, height),
     )

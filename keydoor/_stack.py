@@ -124,17 +124,22 @@ class Stack:
                 parameter.grad = parameter.clone()
                 parameter.copy_(value)
 
-    def turn(self, given: Tensor, after: Tensor) -> Tensor:
+    def cell(self) -> Tensor:
+        """The weights of ``cell`` with both biases in the row of the constant."""
+        joined = self.parts["cell"].clone(memory_format=torch.contiguous_format)
+        joined[:, self.one] += self.parts["bias"][:, 0]
+        return joined
+
+    def turn(self, given: Tensor, cell: Tensor, after: Tensor) -> Tensor:
         """One turn of the GRU and the outputs of the heads, ``(networks, rows, outputs)``: logits, value, zeros.
 
         ``given`` holds inputs and state, ``(networks, rows, both)``; the new state goes into ``after``, which holds a
         constant 1 and zeros in front of it.
         """
         width = self.width
-        blocks = torch.baddbmm(self.parts["bias"], given, self.parts["cell"])
-        fresh, gates, carried = blocks.split_with_sizes([width, 2 * width, width], -1)
+        fresh, gates, carried = torch.bmm(given, cell).split_with_sizes([width, 2 * width, width], -1)
         z, r = gates.sigmoid_().split_with_sizes([width, width], -1)
-        candidate = torch.addcmul(fresh, r, carried).tanh_()
+        candidate = fresh.addcmul_(r, carried).tanh_()
         torch.lerp(candidate, given[..., self.inputs :], z, out=after[..., ROWS:])
         return torch.bmm(after, self.parts["heads"])
 
@@ -172,30 +177,25 @@ class Tape:
         self.outputs = room(stack.parts["heads"].shape[-1])
         self.outer = torch.zeros_like(self.outputs)
         """Where the gradient with respect to the outputs goes; 0 where there is no logit and no value."""
-        # Of the gates, in this order: n, z, r, c; the blocks are the gradients before them.
-        given, gates, blocks, after, outputs, outer = (
+        # Of the gates, in this order: n, z, r, c.
+        given, gates, after, outputs, outer = (
             by_turn(x)
             for x in (
                 torch.cat([inputs, inputs.new_zeros(total, width)], dim=1),
-                *(room(4 * width), room(4 * width), stack.room_after(total), self.outputs, self.outer),
+                *(room(4 * width), stack.room_after(total), self.outputs, self.outer),
             )
         )
-        totals, passed, laters, of_gates = (by_turn(room(k * width)) for k in (1, 1, 1, 2))
         sizes, half = [width, 2 * width, width], [width, width]
-        chunks = [
-            [
-                (
-                    given[t][:, part].transpose(1, 2),
-                    blocks[t][:, part],
-                    outer[t][:, part].transpose(1, 2),
-                    after[t][:, part],
-                )
-                for part in (slice(start, start + CHUNK) for start in range(0, n, CHUNK))
-            ]
-            for t, n in enumerate(rows)
-        ]
+        scratch: dict[int, tuple[Tensor, ...]] = {}  # what is done with when the turn is: shared by turns of equal size
+        for size in set(rows):
+            # The gradients of the state after the turn, before n, z, r, c, and of the state before the turn.
+            after_turn, block, passed, before_turn, of_gates = (
+                inputs.new_empty(count, size, k * width) for k in (1, 4, 1, 1, 2)
+            )
+            inner = (*block.split_with_sizes(sizes, -1), *of_gates.split_with_sizes(half, -1), of_gates)
+            scratch[size] = (after_turn, passed, before_turn, block, block[..., width:], *inner)
         self._forwards, self._backwards = [], []
-        for t in range(len(rows)):
+        for t, rows_now in enumerate(rows):
             n, zr, c = gates[t].split_with_sizes(sizes, -1)
             z, r = zr.split_with_sizes(half, -1)
             before, state = given[t][..., stack.inputs :], after[t][..., ROWS:]
@@ -203,22 +203,17 @@ class Tape:
             following = given[t + 1][..., stack.inputs :] if shared else before[:, :0]
             forth = (following, state[:, :shared], after[t], outputs[t])
             self._forwards.append(((given[t], gates[t], zr), (n, r, c, before, z, state), forth))
-            of_n, of_zr, of_c = blocks[t].split_with_sizes(sizes, -1)
-            of_z, of_r = of_gates[t].split_with_sizes(half, -1)
-            self._backwards.append(
-                (
-                    (totals[t], totals[t][:, :shared], passed[t], blocks[t][..., width:], laters[t]),
-                    (n, z, r, c, zr, before),
-                    (of_n, of_z, of_r, of_c, of_zr, of_gates[t]),
-                    (outer[t], chunks[t]),
-                )
-            )
+            chunks = [
+                (given[t][:, part].transpose(1, 2), part, outer[t][:, part].transpose(1, 2), after[t][:, part])
+                for part in (slice(start, start + CHUNK) for start in range(0, rows_now, CHUNK))
+            ]
+            self._backwards.append(((n, z, r, c, zr, before), outer[t], shared, scratch[rows_now], chunks))
 
     def forward(self) -> Tensor:
         """The outputs of the heads at all turns, one row for each row of ``inputs``."""
-        cell, bias, heads = (self.stack.parts[name] for name in ("cell", "bias", "heads"))
+        cell, heads = self.stack.cell(), self.stack.parts["heads"]
         for (given, gates, zr), (n, r, c, before, z, state), (following, shared, after, outputs) in self._forwards:
-            torch.baddbmm(bias, given, cell, out=gates)
+            torch.bmm(given, cell, out=gates)
             zr.sigmoid_()
             n.addcmul_(r, c).tanh_()
             torch.lerp(n, before, z, out=state)
@@ -235,22 +230,20 @@ class Tape:
         of_cell = self.outer.new_zeros(stack.parts["cell"].shape)
         of_heads = self.outer.new_zeros(stack.parts["heads"].transpose(1, 2).shape)
         later: Tensor | None = None
-        for t in range(len(self.rows) - 1, -1, -1):
-            (total, shared, passed, kept, room), (n, z, r, c, zr, before), into, (ends, chunks) = self._backwards[t]
-            of_n, of_z, of_r, of_c, of_zr, of_gates = into
+        for (n, z, r, c, zr, before), ends, shared, scratch, chunks in reversed(self._backwards):
+            total, passed, before_turn, block, kept, of_n, of_zr, of_c, of_z, of_r, of_gates = scratch
             torch.bmm(ends, heads, out=total)
             if later is not None:
-                shared += later
+                (total if shared == len(total[0]) else total[:, :shared]).add_(later)
             torch.mul(total, z, out=passed)
             torch.sub(before, n, out=of_z).mul_(total)
             tanh_backward.grad_input(total.sub_(passed), n, grad_input=of_n)
             torch.mul(of_n, c, out=of_r)
             torch.mul(of_n, r, out=of_c)
             sigmoid_backward.grad_input(of_gates, zr, grad_input=of_zr)
-            if t:
-                later = torch.baddbmm(passed, kept, back, out=room)
-            for given, block, ended, after in chunks:
-                of_cell.baddbmm_(given, block)
+            later = torch.baddbmm(passed, kept, back, out=before_turn)
+            for given, part, ended, after in chunks:
+                of_cell.baddbmm_(given, block[:, part])
                 of_heads.baddbmm_(ended, after)
         torch.mul(of_cell, stack.mask, out=stack.gradients["cell"])
         stack.gradients["bias"][..., width:] = of_cell[:, stack.one : stack.one + 1, width:]
