@@ -3,8 +3,8 @@
 ``python -m tests.benchmarks.recipe`` trains them in blocks (:func:`keydoor.stacked.train_many`) and writes
 ``tests/benchmarks/results/recipe.json``. The seeds are not those of the lab, and not those with which the recipe was
 found. A run has solved the task if its greedy policy wins in at least .95 of the episodes. Greedy play has one
-trajectory for each target, so its success is exact, and .95 means all of them. The success of sampled play is exact too,
-from the tree of histories.
+trajectory for each target, so its success is exact, and .95 means all of them. The success of sampled play is exact
+too, from the tree of histories.
 
 The recipe was made for the shaped reward. So that the comparison is fair, the sparse reward also gets the settings that
 served it best in a search of its own.
