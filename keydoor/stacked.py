@@ -48,7 +48,7 @@ def train_many(
     Returns:
         A pair ``(model, curve)`` for each seed, in their order, equal to what
         :func:`keydoor.training.train_actor_critic` returns for that seed and mode; see this module's text. Memory
-        grows with the number of seeds: with the sizes of the full profile by about 2 MB for each.
+        grows with the number of seeds: with the sizes of the full profile by about 1 MB for each.
 
     Raises:
         ValueError: an argument is outside of its range, or a run has diverged; the message names its seed. The other

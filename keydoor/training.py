@@ -1,9 +1,11 @@
 """Collecting, training and evaluating a recurrent actor-critic.
 
-One function plays episodes, and everything here goes through it: a single rollout for the record, the episodes of an
-update, an evaluation. It steps all its episodes together, a turn at a time, each with a hidden state
-and a source of random numbers of its own, so that the company an episode is in does not matter to it (up to the
-rounding of a matrix product, some :math:`10^{-7}` in a logit).
+A single rollout for the record and the episodes of an evaluation are played by one function, in the environment. It
+steps all its episodes together, a turn at a time, each with a hidden state and a source of random numbers of its own,
+so that the company an episode is in does not matter to it (up to the rounding of a matrix product, some
+:math:`10^{-7}` in a logit). The episodes of an update are played in the same way on the environment's tables, which is
+faster: from the same targets and random numbers come the same episodes. The training of one network is that of a stack
+of one; see :mod:`keydoor.stacked`.
 
 **Boundaries.** An episode begins with the initial hidden state and no previous action. Where the collector cuts, the
 bootstrap value is the critic's at the state of the cut, with the hidden state of the cut. At a true end there is none.
@@ -27,7 +29,7 @@ from typing import Any
 import torch
 
 from keydoor._checks import finite, flag, one_of, refuse, unit_interval, whole
-from keydoor._learning import advantages as gae_advantages
+from keydoor._learning import advantages as gae_advantages  # the same numbers without the checks, which take longer
 from keydoor._learning import learn, prepare
 from keydoor._play import Episode, one_thread, play
 from keydoor._rollouts import Rollouts, play_stack
