@@ -1,4 +1,4 @@
-"""Playing episodes: the one place where a policy meets the environment.
+"""Playing episodes: the one place where a policy meets the environment. (Updates play on its tables: ``_rollouts``.)
 
 :func:`play` steps all its episodes together, a turn at a time, each with a hidden state and a source of random numbers
 of its own. See :mod:`keydoor.training` for what that promises.

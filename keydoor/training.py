@@ -1,9 +1,11 @@
 """Collecting, training and evaluating a recurrent actor-critic.
 
-One function plays episodes, and everything here goes through it: a single rollout for the record, the episodes of an
-update, an evaluation. It steps all its episodes together, a turn at a time, each with a hidden state
-and a source of random numbers of its own, so that the company an episode is in does not matter to it (up to the
-rounding of a matrix product, some :math:`10^{-7}` in a logit).
+A single rollout for the record and the episodes of an evaluation are played by one function, in the environment. It
+steps all its episodes together, a turn at a time, each with a hidden state and a source of random numbers of its own,
+so that the company an episode is in does not matter to it (up to the rounding of a matrix product, some
+:math:`10^{-7}` in a logit). The episodes of an update are played in the same way on the environment's tables, which is
+faster: from the same targets and random numbers come the same episodes. The training of one network is that of a stack
+of one; see :mod:`keydoor.stacked`.
 
 **Boundaries.** An episode begins with the initial hidden state and no previous action. Where the collector cuts, the
 bootstrap value is the critic's at the state of the cut, with the hidden state of the cut. At a true end there is none.
@@ -16,7 +18,6 @@ way everywhere; the caller's number of threads is put back at the end.
 from __future__ import annotations
 
 import random
-import statistics
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +27,17 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.nn.functional import log_softmax
 
 from keydoor._checks import finite, flag, one_of, refuse, unit_interval, whole
+from keydoor._learning import advantages as gae_advantages  # the same numbers without the checks, which take longer
+from keydoor._learning import learn, prepare
 from keydoor._play import Episode, one_thread, play
+from keydoor._rollouts import Rollouts, play_stack
+from keydoor._stack import Stack
 from keydoor.env import KeyDoorAgentEnv, draw_target
 from keydoor.policy import RecurrentActorCritic
 from keydoor.records import Transition
-from keydoor.returns import discounted_return, gae_advantages
+from keydoor.returns import discounted_return
 from keydoor.rules import REWARD_MODES, RULE_SETS, Rules, get_rules
 
 _EVALUATED_TOGETHER = 256  # episodes in one batch of an evaluation: bounds its memory, changes no result
@@ -374,6 +378,13 @@ def train_actor_critic(
     """
     seed = whole(seed, "seed", least=0, bits=63)
     one_of(reward_mode, "reward_mode", REWARD_MODES)
+    sizes = _check_sizes(updates, episodes_per_update, evaluation_interval, evaluation_episodes, config)
+    return _train([seed], [reward_mode], *sizes)[0]
+
+
+def _check_sizes(
+    updates: Any, episodes_per_update: Any, evaluation_interval: Any, evaluation_episodes: Any, config: Any
+) -> tuple[int, int, int, int, TrainingConfig]:
     updates = whole(updates, "updates", least=0)
     episodes_per_update = whole(episodes_per_update, "episodes_per_update", least=1)
     evaluation_interval = whole(evaluation_interval, "evaluation_interval", least=1)
@@ -382,47 +393,85 @@ def train_actor_critic(
         config = TrainingConfig()
     elif not isinstance(config, TrainingConfig):
         refuse("config", config, "a TrainingConfig")
+    return updates, episodes_per_update, evaluation_interval, evaluation_episodes, config
 
-    world: dict[str, Any] = {name: getattr(config, name) for name in ("task_horizon", "rules", "colours", "delay")}
-    plan = evaluation_plan(evaluation_episodes, seed, colours=config.colours)
-    evaluation_envs = [KeyDoorAgentEnv(**world) for _ in range(min(len(plan), _EVALUATED_TOGETHER))]
-    envs = [KeyDoorAgentEnv(**world, collector_limit=config.collector_limit) for _ in range(episodes_per_update)]
-    generator = random.Random(seed)
-    curve: list[dict[str, Any]] = []
-    figures: dict[str, float | None] = dict.fromkeys(
-        ("training_success_rate", "training_return", "policy_loss", "value_loss", "entropy")
-    )
-    with (
-        one_thread(),
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        _progress(updates, f"{reward_mode}, seed {seed}") as advance,
-    ):
-        model = RecurrentActorCritic(
-            seed=seed,
-            hidden_size=config.hidden_size,
-            head_scale=config.head_scale,
-            gamma=config.gamma,
-            previous_action=config.previous_action,
-            colours=config.colours,
-        )
-        optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
-        curve.append({"update": -1, **_evaluate(model, evaluation_envs, plan, True), **figures})
+
+def _train(
+    seeds: Sequence[int],
+    modes: Sequence[str],
+    updates: int,
+    episodes_per_update: int,
+    evaluation_interval: int,
+    evaluation_episodes: int,
+    config: TrainingConfig,
+) -> list[tuple[RecurrentActorCritic, list[dict[str, Any]]]]:
+    """The runs of all seeds, each with its own mode: one stack of networks, each with random numbers of its own."""
+    size: dict[str, Any] = {name: getattr(config, name) for name in ("task_horizon", "rules", "colours", "delay")}
+    world = get_rules(config.rules, colours=config.colours, delay=config.delay)
+    plans = [evaluation_plan(evaluation_episodes, seed, colours=config.colours) for seed in seeds]
+    evaluation_envs = [KeyDoorAgentEnv(**size) for _ in range(min(evaluation_episodes, _EVALUATED_TOGETHER))]
+    generators = [random.Random(seed) for seed in seeds]
+    figures: list[dict[str, Any]] = [
+        dict.fromkeys(("training_success_rate", "training_return", "policy_loss", "value_loss", "entropy"))
+        for _ in seeds
+    ]
+    curves: list[list[dict[str, Any]]] = [[] for _ in seeds]
+
+    def diverged(row: int, what: str, value: float) -> None:
+        refuse(f"{what}, in the training with seed {seeds[row]},", value, "a finite number: the network has diverged")
+
+    def evaluate(update: int) -> None:
+        stack.write(models)
+        for row, curve in enumerate(curves):
+            try:
+                results = _evaluate(models[row], evaluation_envs, plans[row], True)
+            except ValueError as error:
+                raise ValueError(f"in the training with seed {seeds[row]}, {error}") from None
+            curve.append({"update": update, **results, **figures[row]})
+
+    label = f"{modes[0]}, seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} runs"
+    with one_thread(), torch.inference_mode(False), torch.enable_grad(), _progress(updates, label) as advance:
+        models = [
+            RecurrentActorCritic(
+                seed=seed,
+                hidden_size=config.hidden_size,
+                head_scale=config.head_scale,
+                gamma=config.gamma,
+                previous_action=config.previous_action,
+                colours=config.colours,
+            )
+            for seed in seeds
+        ]
+        stack = Stack(models)
+        optimiser = torch.optim.Adam([stack.weights], lr=config.learning_rate, fused=True)
+        evaluate(-1)
         for update in range(updates):
-            first = [env.reset(target=draw_target(generator, env.world.colours))[0] for env in envs]
-            draws = [random.Random(generator.getrandbits(63)) for _ in envs]
-            episodes = play(model, envs, first, draws, config.gamma)
-            returns = [discounted_return(episode.rewards(reward_mode), config.gamma) for episode in episodes]
-            won = [episode.transitions[-1].stop_reason == "success" for episode in episodes]
-            figures = {
-                "training_success_rate": statistics.fmean(won),
-                "training_return": statistics.fmean(returns),
-                **_learn(model, optimiser, episodes, reward_mode, config),
-            }
+            targets, draws = [], []
+            for generator in generators:
+                targets.append([draw_target(generator, world.colours) for _ in range(episodes_per_update)])
+                draws.append([random.Random(generator.getrandbits(63)) for _ in range(episodes_per_update)])
+            played = play_stack(
+                stack,
+                world,
+                targets,
+                draws,
+                gamma=config.gamma,
+                task_horizon=config.task_horizon,
+                collector_limit=config.collector_limit,
+                diverged=diverged,
+            )
+            batch = prepare(stack, played, modes, config, gae_advantages)
+            losses = learn(stack, batch, config, optimiser.step)
+            for row, fine in enumerate(torch.isfinite(stack.weights).all(dim=1).tolist()):
+                if not fine:
+                    bad = stack.weights[row][~torch.isfinite(stack.weights[row])]
+                    diverged(row, f"a weight after update {update}", bad[0].item())
+            for row, (won, earned) in enumerate(played.results(modes, config.gamma)):
+                figures[row] = {"training_success_rate": won, "training_return": earned, **losses[row]}
             if (update + 1) % evaluation_interval == 0 or update == updates - 1:
-                curve.append({"update": update, **_evaluate(model, evaluation_envs, plan, True), **figures})
+                evaluate(update)
             advance()
-    return model, curve
+    return list(zip(models, curves, strict=True))
 
 
 def _learn(
@@ -432,63 +481,20 @@ def _learn(
     reward_mode: str,
     config: TrainingConfig,
 ) -> dict[str, float]:
-    """The gradient steps of one update. Returns the parts of the loss at the first of them."""
-    turns = max(len(episode.transitions) for episode in episodes)
-    world = get_rules(colours=config.colours)
-    action_index, observation_index = ({x: i for i, x in enumerate(xs)} for xs in (world.actions, world.observations))
-    seen, done, played_rows = [], [], []  # rows of equal length; what follows the end of an episode is not looked at
-    actions, old_logprobs, advantages, old_values = [], [], [], []  # flat, the turns that were played
-    for episode in episodes:
-        taken = [action_index[transition.action] for transition in episode.transitions]
-        rest = turns - len(taken)
-        seen.append([observation_index[x.observation] for x in episode.transitions] + [0] * rest)
-        done.append([model.no_action, *taken[:-1]] + [model.no_action] * rest)
-        played_rows.append([True] * len(taken) + [False] * rest)
-        actions += taken
-        old_logprobs += [transition.behavior_logprob for transition in episode.transitions]
-        advantages += gae_advantages(
-            episode.rewards(reward_mode),
-            episode.values,
-            config.gamma,
-            config.gae_lambda,
-            terminated=episode.transitions[-1].terminated,
-        )
-        old_values += episode.values[:-1]
+    """The gradient steps of one update on episodes with their transitions, by an optimiser of the network's parameters.
 
-    observations, previous, played = torch.tensor(seen), torch.tensor(done), torch.tensor(played_rows)
-    dtype = model.value_head.weight.dtype
-    action = torch.tensor(actions).unsqueeze(-1)
-    old_logprob = torch.tensor(old_logprobs, dtype=dtype)
-    advantage = torch.tensor(advantages, dtype=dtype)
-    value_target = advantage + torch.tensor(old_values, dtype=dtype)
-    if config.normalise_advantages:
-        spread = advantage.std(correction=0)
-        advantage = advantage - advantage.mean()
-        if spread > 0:
-            advantage = advantage / (spread + 1e-8)
+    The training itself keeps arrays, and does the same to its stack.
+    """
+    stack = Stack([model])
 
-    first: dict[str, float] = {}
-    for _ in range(config.epochs):
-        hidden, _ = model.encode(observations, previous)
-        logits, values = model.heads(hidden[played])  # selected, not multiplied by a mask
-        logprobs = log_softmax(logits, dim=-1)
-        ratio = (logprobs.gather(-1, action).squeeze(-1) - old_logprob).exp()
-        clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
-        policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
-        value_loss = (values - value_target).square().mean()
-        entropy = -(logprobs.exp() * logprobs).sum(dim=-1).mean()
-        loss = policy_loss + config.value_coefficient * value_loss - config.entropy_coefficient * entropy
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_gradient_norm)
+    def step() -> None:
+        stack.write_gradient([model])
         optimiser.step()
-        if not first:
-            first = {
-                "policy_loss": policy_loss.item(),
-                "value_loss": value_loss.item(),
-                "entropy": entropy.item(),
-            }
-    return first
+        stack.read([model])
+
+    world = get_rules(colours=config.colours)
+    batch = prepare(stack, Rollouts.of(episodes, world), [reward_mode], config, gae_advantages)
+    return learn(stack, batch, config, step)[0]
 
 
 @contextmanager
