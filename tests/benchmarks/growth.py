@@ -38,7 +38,7 @@ UPDATES = 8
 EPISODES = 48
 STYLE = Path(__file__).parents[2] / "book" / "figures.mplstyle"
 HORIZONS, COLOURS, DELAYS, SEEDS = (4, 8, 16, 32, 64), (2, 3, 4, 6, 8), (1, 4, 8, 16, 32), (1, 2, 5, 10, 20)
-EXACT_HORIZONS, EXACT_COLOURS, EXACT_DELAYS = (6, 7, 8, 9, 10), (2, 3, 4, 5), (0, 1, 2, 3)
+EXACT_HORIZONS, EXACT_COLOURS, EXACT_DELAYS = (6, 7, 8, 9, 10), (2, 3, 4, 5), (0, 1, 2, 3, 4)
 
 
 def best(function: Callable[[], object], rounds: int) -> float:
