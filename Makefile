@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book test lint one serve links browser chromium clean distclean lock api
+.PHONY: help venv book test bench lint one serve links browser chromium clean distclean lock api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -40,7 +40,7 @@ book: $(VENV)/.ready ## build the site in both languages into _build/html
 	@$(BIN)/python -m book.build
 
 # One test at a time to each process: they are sorted from long to short (tests/conftest.py).
-SPREAD := -n auto --dist load --maxschedchunk 1
+SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
 
 test: $(VENV)/.ready lint ## run all checks and tests (a few minutes)
 	@$(BIN)/python -m tests.browser.chromium || echo "- going on without the tests in a browser" >&2
@@ -52,6 +52,14 @@ browser: chromium ## only look at every page of the site in the system's Chromiu
 
 chromium: $(VENV)/.ready
 	@$(BIN)/python -m tests.browser.chromium
+
+bench: $(VENV)/.ready ## time the package beside other libraries (installs them), into tests/benchmarks/README.md
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.txt -e ".[bench]"
+	@mkdir -p _build
+	@$(BIN)/python -m pytest tests/benchmarks -q -o addopts= -o python_functions="bench_*" --benchmark-only \
+		--benchmark-timer=time.process_time --benchmark-json=_build/benchmarks.json
+	@$(BIN)/python -m tests.benchmarks.test_training --save
+	@$(BIN)/python -m tests.benchmarks.report --timings _build/benchmarks.json
 
 lint: $(VENV)/.ready
 	@echo "- style and types ..."
