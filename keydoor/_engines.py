@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,8 +20,8 @@ from keydoor._checks import refuse
 from keydoor._models import model_bytes
 from keydoor._results import SweepError, code_version
 from keydoor._settings import SIZES, WORLD
-from keydoor.policy import RecurrentActorCritic
-from keydoor.training import TrainingConfig, evaluate_policy, train_actor_critic
+from keydoor.stacked import train_many
+from keydoor.training import TrainingConfig, evaluate_policy
 
 _RETRIES = 3  # of a block whose worker or machine has died
 _STACKED = 8  # seeds trained together: more gain little, and what has not finished when a sweep stops is lost
@@ -70,7 +69,7 @@ def _train(block: Block, keep: bool) -> list[Run]:
     settings = block.settings
     config = TrainingConfig(**{k: v for k, v in settings.items() if k not in (*SIZES, "reward_mode")})
     start = perf_counter()
-    trained = _train_many(
+    trained = train_many(
         block.seeds, reward_mode=settings["reward_mode"], config=config, **{name: settings[name] for name in SIZES}
     )
     seconds = (perf_counter() - start) / len(block.seeds)
@@ -90,14 +89,6 @@ def _train(block: Block, keep: bool) -> list[Run]:
         }
         runs.append(Run(block.setting, seed, row, model_bytes(model, seed, settings) if keep else None, None))
     return runs
-
-
-def _train_many(seeds: Sequence[int], **arguments: Any) -> list[tuple[RecurrentActorCritic, list[dict[str, Any]]]]:
-    if find_spec("keydoor.stacked") is not None:
-        found: list[tuple[RecurrentActorCritic, list[dict[str, Any]]]]
-        found = import_module("keydoor.stacked").train_many(seeds, **arguments)
-        return found
-    return [train_actor_critic(seed=seed, **arguments) for seed in seeds]
 
 
 def blocks(todo: Todo, size: int | None, workers: int) -> list[Block]:

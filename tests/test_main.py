@@ -185,7 +185,7 @@ def test_bad_input(
     for name, data in (("text.pt", b"text\n"), ("model.pt", trained), ("list.json", b"[1]"), ("empty.json", b"{}")):
         Path(name).write_bytes(data)
     monkeypatch.setattr("keydoor.training.train_actor_critic", None)
-    monkeypatch.setattr("keydoor._engines._train_many", None)
+    monkeypatch.setattr("keydoor._engines.train_many", None)
     try:
         code: Any = main(arguments)
     except SystemExit as ended:

@@ -51,14 +51,14 @@ def trained_seeds(
 ) -> list[int]:
     """A list that grows with every seed that is trained; ``stop`` may raise before a training."""
     found: list[int] = []
-    real = _engines._train_many
+    real = _engines.train_many
 
     def train(seeds: Sequence[int], **arguments: Any) -> Any:
         stop(found, seeds)
         found.extend(seeds)
         return real(seeds, **arguments)
 
-    monkeypatch.setattr(_engines, "_train_many", train)
+    monkeypatch.setattr(_engines, "train_many", train)
     return found
 
 
@@ -108,7 +108,7 @@ def test_success_is_exact_where_an_evaluation_is_not(tmp_path: Path, monkeypatch
             logits = torch.nn.functional.one_hot(plan[turn.clamp(max=3)], len(ACTIONS)).float() * 50
             return logits, torch.zeros(len(turn)), state + 1
 
-    monkeypatch.setattr(_engines, "_train_many", lambda seeds, **_: [(Red(seed=0), []) for _ in seeds])
+    monkeypatch.setattr(_engines, "train_many", lambda seeds, **_: [(Red(seed=0), []) for _ in seeds])
     assert [row["success"] for row in sweep([1, 2], ONE, results=tmp_path / "r")] == [0.5, 0.5]
 
 

@@ -48,8 +48,10 @@ def address() -> Iterator[str]:
     from ray.cluster_utils import Cluster
 
     with tempfile.TemporaryDirectory(prefix="ray") as folder:  # a short name: it is part of those of sockets
+        patch.setenv("RAY_TMPDIR", folder)
+        Path(folder, "ray").mkdir()  # Ray writes the cluster's address there, and makes the folder only later
         node = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
-        cluster = Cluster(True, head_node_args={**node, "include_dashboard": False, "temp_dir": folder})
+        cluster = Cluster(True, head_node_args={**node, "include_dashboard": False})
         try:
             cluster.add_node(**node)
             ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")

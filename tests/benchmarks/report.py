@@ -26,10 +26,10 @@ TITLES = {
 HEAD = """\
 # Benchmarks
 
-Made by `make bench`; what each row is, and on what machine the ratios in its docstring were measured, is said in the \
-modules beside this file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row of \
-its table, in the same run; rates differ between machines, ratios less. \
-`python -m tests.benchmarks.recipe` and `python -m tests.benchmarks.growth` measure the last two tables anew.
+Made by `make bench`. What each row is, and on what machine the ratios in its docstring were measured, is said in the \
+modules beside this file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row \
+of its table, in the same run; rates differ between machines, ratios less. The last two tables are measured anew by \
+`python -m tests.benchmarks.recipe` and `python -m tests.benchmarks.growth`.
 """
 
 
