@@ -11,7 +11,10 @@ import pytest
 import keydoor
 
 HEAVY = ("torch", "gymnasium", "numpy", "pandas", "matplotlib")
-LIGHT_MODULES = ("rules", "returns", "shaping", "turns", "masks", "groups", "records", "profiles")
+LIGHT_MODULES = (
+    *("rules", "returns", "shaping", "turns", "masks", "groups", "records", "profiles"),
+    *("semimarkov", "telescopes", "weights", "exact", "optima", "summaries"),
+)
 
 WITHOUT = """
 import importlib.abc, json, sys

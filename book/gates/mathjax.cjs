@@ -54,15 +54,22 @@ async function check() {
   const {MmlFactory} = internals.core.MmlTree.MmlFactory;
   const {handleRetriesFor} = internals.util.Retries;
   const results = [];
+  const good = new Set(); // the two languages share most formulas; one is not read again unless its page has own macros
   for (const page of pages) {
+    const own = page.some(({tex}) => /\\([egx]?def|let|(re)?newcommand|newenvironment|require|DeclareMathOperator)\b/.test(tex));
     const jax = startup.getInputJax()[0];
     jax.setMmlFactory(new MmlFactory());
     const found = [];
     for (const {tex, display} of page) {
+      if (!own && good.has(`${display} ${tex}`)) {
+        found.push(null);
+        continue;
+      }
       try {
         // A macro that MathJax loads on demand throws a retry; the promise waits for the file or fails with it.
         await handleRetriesFor(() => jax.compile(new AbstractMathItem(tex, jax, display), {}));
         found.push(null);
+        if (!own) good.add(`${display} ${tex}`);
       } catch (error) {
         found.push(explained(String(error?.message ?? error)));
       }

@@ -147,6 +147,11 @@ def _bound(node: ast.stmt) -> Iterator[str]:
             yield from (part.id for part in ast.walk(target) if isinstance(part, ast.Name))
 
 
+@lru_cache(maxsize=256)  # a file's imports are asked for once for each pair of a test and a function
+def _imports(tree: ast.Module) -> tuple[ast.AST, ...]:
+    return tuple(node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+
+
 def _known_as(tree: ast.Module, function: str) -> set[str]:
     """How code of a file writes a function, given what the file imports: ``td_residuals``, ``returns.td_residuals``."""
     prefixes = [function.split(".")[:n] for n in range(1, function.count(".") + 2)]
@@ -154,7 +159,7 @@ def _known_as(tree: ast.Module, function: str) -> set[str]:
     package, last = function.split(".")[0], function.split(".")[-1]
     names[f"{package}.{last}"] = []  # lent by the package
     found = set()
-    for node in ast.walk(tree):
+    for node in _imports(tree):
         if isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 rest = names.get(f"{node.module}.{alias.name}")
