@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -36,30 +37,49 @@ from book.gates import (
 from book.layout import LANGUAGES, Book, Problem
 
 RENDER = """
-import sys
+import json, os, sys, traceback
 from pathlib import Path
 from jupyter_book.sphinx import build_sphinx
+import myst_nb.sphinx_ext, sphinx_book_theme, sphinxcontrib.bibtex  # loaded once for all languages
 
-source, output, config, toc, cells, languages, version, strict, only = sys.argv[1:]
-overrides = {
-    "latex_individualpages": False,
-    "language": Path(source).name,
-    "external_toc_path": toc,
-    "nb_execution_cache_path": cells,
-    "book_languages": languages.split(","),
-    "version": version,
-    "release": version,
-}
-if only:
-    overrides["nb_execution_excludepatterns"] = [
-        f"{page.relative_to(source)}" for page in Path(source).rglob("*.md")
-        if str(page.relative_to(source).with_suffix("")) != only
-    ]
-status = build_sphinx(
-    source, output, path_config=config, noconfig=True, confoverrides=overrides, quiet=True,
-    warningiserror=strict == "strict", keep_going=True, freshenv=False, force_all=strict == "strict",
-)
-sys.exit(0 if status == 0 else 1)
+
+def render(source, output, config, toc, cells, languages, version, kind, only):
+    overrides = {
+        "latex_individualpages": False,
+        "language": Path(source).name,
+        "external_toc_path": toc,
+        "nb_execution_cache_path": cells,
+        "book_languages": languages.split(","),
+        "version": version,
+        "release": version,
+    }
+    if only:
+        overrides["nb_execution_excludepatterns"] = [
+            f"{page.relative_to(source)}" for page in Path(source).rglob("*.md")
+            if str(page.relative_to(source).with_suffix("")) != only
+        ]
+    return build_sphinx(
+        source, output, path_config=config, noconfig=True, confoverrides=overrides, quiet=True,
+        warningiserror=kind == "strict", keep_going=True, freshenv=False, force_all=kind == "strict",
+    )
+
+
+running = []
+for arguments, log in json.load(sys.stdin):
+    child = os.fork()
+    if child:
+        running.append(child)
+        continue
+    status = 1
+    try:
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        status = 0 if render(*arguments) == 0 else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in running]))
 """
 
 
@@ -88,7 +108,7 @@ def version(book: Book) -> str:
 
 
 def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -> list[str]:
-    """Render languages side by side, one process each.
+    """Render languages side by side, in two processes that share what Sphinx loads.
 
     Args:
         book: the book.
@@ -100,14 +120,15 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
         Sphinx's warnings and errors, ``file:line: message``; empty if all is well.
     """
     kind = "quick" if only else "strict"
-    running = {}
+    jobs = []
     for code in languages:
-        output = book.output / ("one" if only else "render") / code / "html"
+        folder = book.output / ("one" if only else "render") / code
         if not only:
             restore(book, code)
+        folder.mkdir(parents=True, exist_ok=True)
         arguments = [
             str(book.source / code),
-            str(output),
+            str(folder / "html"),
             str(book.root / "_config.yml"),
             str(book.root / "_toc.yml"),
             str(execute.cache_folder(book) / "cells"),
@@ -116,21 +137,25 @@ def render(book: Book, languages: tuple[str, ...] = LANGUAGES, only: str = "") -
             kind,
             only,
         ]
-        running[code] = subprocess.Popen(
-            [sys.executable, "-c", RENDER, *arguments],
-            cwd=book.root,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=execute.kernel_environment(book, execute.prepare(book)),
-        )
+        jobs.append((arguments, str(folder / "messages.txt")))
+    process = subprocess.run(
+        [sys.executable, "-c", RENDER],
+        cwd=book.root,
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        env=execute.kernel_environment(book, execute.prepare(book)),
+    )
+    if process.returncode:
+        return [*process.stderr.splitlines(), f"rendering ended with status {process.returncode}"]
+    statuses = json.loads(process.stdout.splitlines()[-1])
     messages = []
-    for code, process in running.items():
-        _, errors = process.communicate()
+    for code, status, (_, log) in zip(languages, statuses, jobs, strict=True):
+        errors = Path(log).read_text("utf8", "replace") if Path(log).is_file() else ""
         lines = [_readable(book, line) for line in errors.splitlines() if line.strip()]
-        if process.returncode and not lines:
-            lines = [f"rendering {code} ended with status {process.returncode} and no message"]
-        if process.returncode or only:
+        if status and not lines:
+            lines = [f"rendering {code} ended with status {status} and no message"]
+        if status or only:
             messages += lines
     if not messages and not only:
         for code in languages:
