@@ -1,4 +1,8 @@
-"""The addresses of the book: where it is published, which addresses others hold, and where lost ones lead."""
+"""The addresses of the book: where it is published, which addresses others hold, and where lost ones lead.
+
+``python -m book.addresses`` adds the addresses of the site that was built last to ``tests/data/addresses.txt``. Do so
+when a version is published: from then on the build refuses to lose one of them.
+"""
 
 from __future__ import annotations
 
@@ -189,3 +193,17 @@ def write_redirects(book: Book, site: Path) -> None:
             table = json.dumps(places.get(page, {}), ensure_ascii=False).replace("<", "\\u003c")
             new = html.escape(pages.get(page) or next(iter(places[page].values())))
             file.write_text(REDIRECT.format(language=language, word=MOVED[language], new=new, places=table), "utf8")
+
+
+def record(book: Book) -> int:
+    """Add the addresses of the site that was built last to the list; gives how many were new. None is ever removed."""
+    path = book.root / ADDRESSES
+    known = set(path.read_text("utf8").split()) if path.is_file() else set()
+    found = in_all({language: book.output / "render" / language / "html" for language in LANGUAGES})
+    path.write_text("".join(f"{address}\n" for address in sorted(known | found)), "utf8")
+    return len(found - known)
+
+
+if __name__ == "__main__":
+    here = Path.cwd()
+    print(f"{record(Book(here, here / '_build'))} new address(es) in {ADDRESSES}")

@@ -52,7 +52,7 @@ def read_changelog(path: Path) -> list[Version]:
         return []
     text = path.read_text("utf8")
     versions = []
-    for found in re.finditer(r"^## \[([^\]]+)\] - (.+)\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S):
+    for found in re.finditer(r"^## \[([^\]]+)\] - ([^\n]+)\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S):
         number, date, body = found.groups()
         parts = re.split(r"^### (.+)\n", body, flags=re.M)
         sections = {name.strip(): part.strip() for name, part in zip(parts[1::2], parts[2::2], strict=True)}

@@ -59,13 +59,10 @@ class Permalinks(SphinxPostTransform):
 
 
 def set_addresses(app: Sphinx, config: Config) -> None:
-    """The two addresses, where they are set, as Sphinx, the theme and sphinxext-opengraph want them."""
+    """The two addresses, where they are set, as Sphinx and the theme want them."""
     language = page_language(app.srcdir)
     if config.html_baseurl:
         config.html_baseurl = f"{config.html_baseurl.rstrip('/')}/{language}/"  # canonical links come from this
-        config.ogp_site_url = config.html_baseurl
-        config.ogp_type = "book"
-        config.ogp_social_cards = {"image_mini": "../_static/key.png", "line_color": "#1260cc"}
     options = config.html_theme_options
     if options.get("repository_url"):
         buttons = {"use_issues_button": True, "use_edit_page_button": True}
@@ -164,9 +161,7 @@ def write_markdown(app: Sphinx, pagename: str, templatename: str, context: dict[
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register all of the above; without an address there are no cards to draw."""
-    if app.config.html_baseurl:
-        app.setup_extension("sphinxext.opengraph")
+    """Register all of the above."""
     app.add_transform(LabelsFirst)
     app.add_post_transform(Permalinks)
     app.connect("config-inited", set_addresses, priority=50)
