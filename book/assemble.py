@@ -49,6 +49,7 @@ ROOT_PAGE = """<!DOCTYPE html>
 
 COURSE = (
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CITATION.cff",

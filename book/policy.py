@@ -43,14 +43,17 @@ def policy(page: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in {**POLICY, "script-src": " ".join(allowed)}.items())
 
 
+def protected(page: str) -> str:
+    """A page with its policy right after its encoding, before anything that it loads."""
+    found = CHARSET.search(page)
+    if found is None:
+        raise ValueError('a page does not name its encoding as <meta charset="utf-8">')
+    tag = f'<meta http-equiv="Content-Security-Policy" content="{policy(page)}">'
+    return f"{page[: found.end()]}\n{tag}{page[found.end() :]}"
+
+
 def protect(site: Path) -> None:
-    """Give every page its policy, right after its encoding, before anything that it loads."""
+    """Give every page of a site its policy."""
     for path in sorted(site.rglob("*.html")):
-        if "_static" in path.parts:
-            continue
-        page = path.read_text("utf8")
-        tag = f'<meta http-equiv="Content-Security-Policy" content="{policy(page)}">'
-        found = CHARSET.search(page)
-        if found is None:
-            raise ValueError(f'{path.relative_to(site)} does not name its encoding as <meta charset="utf-8">')
-        path.write_text(f"{page[: found.end()]}\n{tag}{page[found.end() :]}", "utf8")
+        if "_static" not in path.parts:
+            path.write_text(protected(path.read_text("utf8")), "utf8")

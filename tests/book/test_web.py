@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from book import addresses, policy, web
+from book import addresses, policy, publish, web
 from book._ext.changelog import read_changelog
 from book.layout import LANGUAGES, Book
 from tests.book.conftest import ROOT, copy_mini, once, run_build
@@ -383,3 +383,63 @@ def test_both_addresses_are_set_in_one_place() -> None:
         for path in (ROOT / "book").rglob("*"):
             if path.suffix in (".py", ".html", ".md", ".csv", ".js"):
                 assert address not in path.read_text("utf8"), path
+
+
+# --- publishing -----------------------------------------------------------------------------------------------------
+
+
+def test_versions_side_by_side(tmp_path: Path) -> None:
+    """The newest at the root, a correction of an older one beside it, and nothing that is not ours is touched."""
+    site, folder = tmp_path / "site", tmp_path / "served"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "CNAME").write_text("example.org")
+    for number, newest in (("1.0.0", True), ("1.10.0", True), ("1.9.1", False)):
+        shutil.rmtree(site, ignore_errors=True)
+        (site / "en/_static").mkdir(parents=True)
+        (site / "en/index.html").write_text(number)
+        (site / f"only-{number}.html").touch()
+        (site / ".stamp").touch()
+        assert publish.publish(site, number, folder) == newest
+    assert {path.name for path in folder.iterdir()} == {
+        *(".git", ".nojekyll", "CNAME", "en", "only-1.10.0.html", "versions.html"),
+        *("v1.0.0", "v1.9.1", "v1.10.0"),
+    }
+    assert (folder / "en/index.html").read_text() == "1.10.0"
+    assert (folder / "v1.9.1/en/index.html").read_text() == "1.9.1"
+    tags = Tags(folder / "versions.html")
+    links = [tag["href"] or "" for tag in tags.all("a", hreflang="ru")]
+    assert links == [f"v{number}/ru/index.html" for number in ("1.10.0", "1.9.1", "1.0.0")]
+    assert tags.all("meta", **{"http-equiv": "Content-Security-Policy"})
+
+
+def test_the_workflow_runs_what_exists() -> None:
+    """It parses, its actions are pinned to a commit, and each command of ours is there under its name."""
+    text = (ROOT / ".github/workflows/publish.yml").read_text("utf8")
+    steps = yaml.safe_load(text)["jobs"]["publish"]["steps"]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert used
+    for action in used:
+        assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", action), action
+        assert re.search(rf"{action} # v\d+\.\d+\.\d+$", text, flags=re.M), f"{action}: name its version"
+    commands = "\n".join(step.get("run", "") for step in steps)
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf8"), flags=re.M))
+    made, modules = re.findall(r"\bmake (\w+)", commands), re.findall(r"python -m ([\w.]+)", commands)
+    assert made == ["book"]
+    assert set(made) <= targets
+    assert modules == ["book.addresses", "book.publish"]
+    for module in modules:
+        assert (ROOT / f"{module.replace('.', '/')}.py").is_file()
+    for name in re.findall(r"[\w./]+\.txt", commands):
+        assert Path(name) == addresses.ADDRESSES
+    programs = {line.split()[0] for line in commands.splitlines() if line.strip()}
+    assert programs <= {"git", "make", ".venv/bin/python", "if", "else", "fi"}
+
+
+def test_a_book_without_address_is_not_published(mini: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    (mini.output / "html").mkdir(parents=True)
+    (mini.output / "html/index.html").touch()
+    monkeypatch.chdir(mini.root)
+    monkeypatch.setattr("sys.argv", ["publish", "served"])
+    with pytest.raises(SystemExit, match=r"_config\.yml: html: baseurl: set the address"):
+        publish.main()
+    assert not (mini.root / "served").exists()
