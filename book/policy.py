@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 import re
 from pathlib import Path
 
@@ -52,8 +53,26 @@ def protected(page: str) -> str:
     return f"{page[: found.end()]}\n{tag}{page[found.end() :]}"
 
 
+def without_eval(translations: str) -> str:
+    """Sphinx's words for its scripts, without the string that ``doctools.js`` would make a function of.
+
+    The plural form is written down as the function that it means.
+    """
+    found = re.fullmatch(r"Documentation\.addTranslations\((.*)\);\s*", translations, re.S)
+    if found is None:
+        return translations
+    catalogue = json.loads(found[1])
+    plural, locale = catalogue["plural_expr"], json.dumps(catalogue["locale"])
+    return (
+        f"Object.assign(Documentation.TRANSLATIONS, {json.dumps(catalogue['messages'])});\n"
+        f"Documentation.PLURAL_EXPR = (n) => {plural};\nDocumentation.LOCALE = {locale};\n"
+    )
+
+
 def protect(site: Path) -> None:
-    """Give every page of a site its policy."""
+    """Give every page of a site its policy, and every language words that the policy allows."""
+    for path in sorted(site.glob("*/_static/translations.js")):
+        path.write_text(without_eval(path.read_text("utf8")), "utf8")
     for path in sorted(site.rglob("*.html")):
         if "_static" not in path.parts:
             path.write_text(protected(path.read_text("utf8")), "utf8")

@@ -134,9 +134,17 @@ def code_language(el: Tag) -> str:
 
 def to_markdown(body: str, language: str) -> str:
     """The text of a page as it stands in the book, with the outputs of its cells, in Markdown."""
+    # Colours of code and curves of figures are most of a page, and nothing of them is left: parsing them takes seconds.
+    body = re.sub(r"(?<=<pre>)(.*?)(?=</pre>)", lambda code: re.sub(r"<[^>]*>", "", code[0]), body, flags=re.S)
+    body = re.sub(r"(<svg\b[^>]*>).*?</svg>", r"\1</svg>", body, flags=re.S)
+    body = re.sub(r'<span class="pre">([^<]*)</span>|<wbr>', r"\1", body)
     soup = BeautifulSoup(body, "html.parser")
-    for unwanted in soup.select("a.headerlink, script, style, .linenos, svg:not([aria-label])"):
+    for unwanted in soup.select("a.headerlink, a:has(> .viewcode-link), script, style, svg:not([aria-label])"):
         unwanted.decompose()
+    for cell in soup.select("thead td"):
+        cell.name = "th"  # an empty corner
+    for link in soup.select("a[title]"):
+        del link["title"]
     for title in soup.select("p.admonition-title"):
         title.name = "strong"
         title.insert_after(soup.new_tag("br"))
@@ -145,6 +153,7 @@ def to_markdown(body: str, language: str) -> str:
         bullets="-",
         code_language_callback=code_language,
         escape_misc=False,
+        escape_underscores=False,
         figure=WORDS[language]["figure"],
     )
     return re.sub(r"\n{3,}", "\n\n", converter.convert_soup(soup)).strip() + "\n"

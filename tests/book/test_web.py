@@ -376,6 +376,14 @@ def test_hashes_of_a_policy() -> None:
     assert "'unsafe-hashes'" not in policy.policy("<script>1</script>")
 
 
+def test_no_script_makes_code_of_a_string(site: Book) -> None:
+    """Sphinx would for the plural forms of Russian, and a policy that allows it allows much."""
+    text = (site.output / "html/ru/_static/translations.js").read_text("utf8")
+    assert "addTranslations" not in text
+    assert re.search(r"PLURAL_EXPR = \(n\) => \(n%10==1 && .*\);\n", text)
+    assert policy.without_eval("") == ""
+
+
 def test_both_addresses_are_set_in_one_place() -> None:
     """Empty or not, they stand in ``_config.yml`` and nowhere else in what the site is made from."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
