@@ -58,7 +58,7 @@ def citation(
     Args:
         language: of the page.
         page: its name.
-        title: its title, as text.
+        title: its title, as text; the number of a chapter before it becomes a field of its own.
         data: of :func:`read_citation`.
         version: of the book.
         book: title of the book.
@@ -69,6 +69,7 @@ def citation(
     """
     words = WORDS[language]["citing"]
     whole = page == "index"
+    number, title = re.fullmatch(r"(?:(\d+)\. )?(.*)", title, flags=re.S).groups("")
     # A group has a name in each language; a person has one.
     authors = [
         (WORDS[language]["author"] if (f, g) == (WORDS["en"]["author"], "") else f, g) for f, g in data["authors"]
@@ -87,6 +88,7 @@ def citation(
         "author": " and ".join(f"{tex(f)}, {tex(g)}" if g else f"{{{tex(f)}}}" for f, g in authors),
         "title": tex(book if whole else title),
         "booktitle": "" if whole else tex(book),
+        "chapter": number,
         "year": year,
         "month": month[0].lstrip("0") if month else "",
         "note": tex(edition),

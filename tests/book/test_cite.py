@@ -91,7 +91,7 @@ def test_the_box_of_a_page(site: Book, language: str, page: str) -> None:
     assert entry.fields["year"] == "2026"
     assert entry.fields["note"].endswith(f" {version(site)}")
     assert entry.fields["langid"] == {"en": "english", "ru": "russian"}[language]
-    assert "url" not in entry.fields
+    assert not {"url", "chapter"} & set(entry.fields)
     for part in (AUTHOR[language], title, BOOK[language], version(site), "2026"):
         assert part in text
     assert not re.search(r"\.\.|\{|None", text)
@@ -134,7 +134,7 @@ def test_people_dates_and_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         language: citing.citation(
             language,
             "part/one",
-            "Is R_t 50% & {more}?",
+            "4. Is R_t 50% & {more}?",
             data,
             version="2.1.0",
             book="A book",
@@ -153,6 +153,7 @@ def test_people_dates_and_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (key, entry), *rest = parse_string(cited["en"]["bibtex"], "bibtex").entries.items()
     assert (key, rest) == ("keydoor2027-part-one", [])
     assert entry.fields["title"] == r"Is R\_t 50\% \& \{more\}?"
+    assert entry.fields["chapter"] == "4"
     assert [person.last_names for person in entry.persons["author"]] == [["Неймар"], ["Beethoven"]]
     assert (entry.fields["year"], entry.fields["month"]) == ("2027", "3")
     assert entry.fields["url"] == "https://example.org/en/part/one.html"

@@ -18,7 +18,6 @@ from book.layout import LANGUAGES, Book
 from tests.browser.conftest import ROOT
 from tests.browser.faults import Reader, Watch, axe, settle, wide
 
-
 # --- citing ---------------------------------------------------------------------------------------------------------
 
 
@@ -51,9 +50,9 @@ def test_a_citation_is_opened_and_copied(reader: Reader, language: str, width: i
 KINDS = ("h2", ".eqno", "figcaption", ".proof > .admonition-title", ".exercise > .admonition-title")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_permalinks_show_under_the_pointer_and_with_the_focus(reader: Reader, language: str) -> None:
-    page, watch = reader(f"{language}/turns.html")
+def test_permalinks_show_under_the_pointer_and_with_the_focus(reader: Reader) -> None:
+    """In one language: style and template are shared, and `tests/book/test_web.py` reads the titles in both."""
+    page, watch = reader("ru/turns.html")
     settle(page)
     for kind in KINDS:
         link = f"article {kind} a.headerlink"
@@ -67,8 +66,7 @@ def test_permalinks_show_under_the_pointer_and_with_the_focus(reader: Reader, la
         page.keyboard.press("Shift+Tab")
         page.keyboard.press("Tab")  # so that the browser takes the focus for one of the keyboard
         shown.to_have_css("opacity", "1")
-        start = {"en": "Link to this", "ru": "Ссылка на эт"}[language]
-        assert (page.locator(link).first.get_attribute("title") or "").startswith(start)
+        assert (page.locator(link).first.get_attribute("title") or "").startswith("Ссылка на эт")
     page.keyboard.press("Enter")
     anchor = page.evaluate("decodeURIComponent(location.hash.slice(1))")
     assert page.evaluate("(anchor) => document.getElementById(anchor) !== null", anchor)
@@ -169,8 +167,11 @@ PLANT = """(kind) => new Promise((done) => {
   const script = document.createElement("script");
   if (kind === "foreign") script.src = "https://example.org/planted.js";
   if (kind === "inline") script.textContent = "window.planted = true";
-  if (kind === "handler") document.body.setAttribute("onclick", "window.planted = true");
-  if (kind === "eval") try { (0, eval)("window.planted = true"); } catch {}
+  if (kind === "handler") {
+    document.body.insertAdjacentHTML("beforeend", '<b id="new-button" onclick="window.planted = true"></b>');
+    document.querySelector("#new-button").click();
+  }
+  if (kind === "string") setTimeout("window.planted = true");
   if (kind === "fetch") fetch("https://example.org/").catch(() => {});
   if (script.src || script.textContent) document.head.append(script);
   setTimeout(() => done("nothing was blocked"), 2000);
@@ -179,24 +180,23 @@ PLANT = """(kind) => new Promise((done) => {
 
 def test_a_planted_script_does_not_run(reader: Reader) -> None:
     """Neither one of another host nor one in the page, in a handler or in a string; and no page calls home."""
-    page, watch = reader("ru/lab.html")
+    page, watch = reader("ru/notation.html")
     settle(page)
     assert watch.faults() == []
     wanted = {
         "foreign": "script-src-elem",
         "inline": "script-src-elem",
         "handler": "script-src-attr",
-        "eval": "script-src",
+        "string": "script-src",
         "fetch": "connect-src",
     }
     assert {kind: page.evaluate(PLANT, kind) for kind in wanted} == wanted
-    page.locator("body").dispatch_event("click")
     assert page.evaluate("window.planted") is None
 
 
 def test_buttons_of_the_theme_run(reader: Reader) -> None:
     """Their handlers stand in attributes, and the policy knows them by their hashes."""
-    page, watch = reader("en/lab.html")
+    page, watch = reader("en/changes.html")
     page.evaluate("window.toggleFullScreen = () => { window.called = true; }")
     page.locator("button.btn-fullscreen-button").click()
     assert page.evaluate("window.called") is True
@@ -207,7 +207,7 @@ def test_the_policy_lets_the_unpacked_folder_be_read(site: Path, browser: Browse
     """From a disk: scripts, style and formulas come from beside the page (fonts Chromium takes from a server only)."""
     page = browser.new_context().new_page()
     watch = Watch(page, site.as_uri())
-    page.goto((site / "en/turns.html").as_uri())
+    page.goto((site / "en/notation.html").as_uri())
     settle(page)
     assert page.locator("mjx-container").count() > 10
     assert [fault for fault in watch.faults() if "Content Security Policy" in fault] == []
