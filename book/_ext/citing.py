@@ -24,7 +24,7 @@ def read_citation(path: Path) -> dict[str, Any]:
 
     Returns:
         ``authors``, a list of ``(family names, given names)``, the second empty for a group; ``date``, one to three
-        numbers with hyphens.
+        numbers with hyphens; ``version``, for a build by plain Jupyter Book, which gives none.
     """
     data = yaml.safe_load(path.read_text("utf8"))
     book = data.get("preferred-citation", data)
@@ -37,7 +37,8 @@ def read_citation(path: Path) -> dict[str, Any]:
         )
         for person in book["authors"]
     ]
-    return {"authors": authors, "date": str(book.get("date-released") or data.get("date-released") or book["year"])}
+    date = book.get("date-released") or data.get("date-released") or book["year"]
+    return {"authors": authors, "date": str(date), "version": str(book.get("version") or data.get("version", ""))}
 
 
 def tex(text: str) -> str:
@@ -120,12 +121,13 @@ def add_citation(app: Sphinx, pagename: str, templatename: str, context: dict[st
     source = Path(app.srcdir).parent.parent / "CITATION.cff"
     if doctree is None or app.builder.format != "html" or not source.is_file():
         return
+    data = read_citation(source)
     cited = citation(
         app.config.language,
         pagename,
         app.env.titles[pagename].astext(),
-        read_citation(source),
-        version=app.config.version,
+        data,
+        version=app.config.version or data["version"],
         book=WORDS[app.config.language]["title"],
         url=context.get("pageurl") or "",
     )

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
@@ -134,6 +135,17 @@ def test_cards(public: Book, language: str) -> None:
     size = int.from_bytes(header[16:20]), int.from_bytes(header[20:24])
     assert size == (int(tags["og:image:width"]), int(tags["og:image:height"]))
     assert b"matplotlib" not in picture.read_bytes()  # its version would be in the bytes of the site
+
+
+def test_equal_words_give_equal_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the byte; a dollar and a long word are drawn as they are."""
+    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
+    cards = import_module("cards")
+    for name in ("one", "two"):
+        cards.draw_card(tmp_path / name, "Above", "Costs $1 and $2", "Слово " * 60, "example.org/")
+    cards.draw_card(tmp_path / "other", "Above", "Costs $1 and $3", "Слово " * 60, "example.org/")
+    one, two, other = ((tmp_path / name).read_bytes() for name in ("one", "two", "other"))
+    assert one == two != other
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
