@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from book import execute
+from book import execute, web
 from book.layout import LANGUAGES, Book
 
 ROOT_PAGE = """<!DOCTYPE html>
@@ -49,6 +49,7 @@ ROOT_PAGE = """<!DOCTYPE html>
 
 COURSE = (
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CITATION.cff",
@@ -70,6 +71,9 @@ COURSE = (
     "tools",
 )
 """What the course archive holds: all that is needed to build and test the book after unpacking."""
+
+ROOT_FILES = ("_config.yml", "_toc.yml", "pyproject.toml", "CITATION.cff", "CHANGELOG.md")
+"""What the pages are made from outside the folder of the book and the package."""
 
 NOT_IN_COURSE = frozenset({"__pycache__", ".ipynb_checkpoints", "_build"})
 EPOCH = (2026, 1, 1, 0, 0, 0)
@@ -112,7 +116,7 @@ def write_course(book: Book, path: Path, version: str) -> None:
 def site_key(book: Book, environ: Mapping[str, str] = os.environ) -> str:
     """A hash of all that the pages are made from: package, requirements, profile, texts and the means of the build."""
     digest = hashlib.sha256(execute.cache_key(book, environ).encode())
-    files = [book.root / name for name in ("_config.yml", "_toc.yml", "pyproject.toml")]
+    files = [book.root / name for name in ROOT_FILES]
     files += sorted(path for path in book.source.rglob("*") if path.is_file())
     for path in files:
         if "__pycache__" not in path.parts and path.suffix != ".mo" and path.is_file():
@@ -149,6 +153,7 @@ def assemble(book: Book, version: str, key: str) -> Path:
     if schema.is_file():
         shutil.copy(schema, fresh / schema.name)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
+    web.finish(book, fresh)
     (fresh / STAMP).write_text(key, "utf8")
     if site.exists():
         site.rename(old)

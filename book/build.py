@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from book import assemble, execute
+from book import addresses, assemble, execute
 from book.gates import (
     api,
     doctests,
@@ -173,7 +173,7 @@ def render_key(book: Book) -> str:
     digest = hashlib.sha256(f"{execute.cache_key(book)} {book.root} {version(book)}".encode())
     folders = ("_ext", "_static", "_templates", "locale")  # listings of code name the style sheets by their hash
     files = [path for name in folders for path in sorted((book.source / name).rglob("*")) if path.suffix != ".mo"]
-    files += [book.root / "_config.yml", book.root / "_toc.yml", Path(__file__)]
+    files += [*(book.root / name for name in assemble.ROOT_FILES), Path(__file__)]
     files += [path for suffix in ("*.bib", "*.csv") for path in sorted(book.source.glob(suffix))]
     for path in files:
         if path.is_file() and "__pycache__" not in path.parts:
@@ -233,6 +233,7 @@ def build(book: Book) -> None:
         SystemExit: at the first group of faults, with each named by file and line on stderr.
     """
     gates: list[tuple[str, Callable[[Book], list[Problem]]]] = [
+        ("reading the addresses and the errata", addresses.check),
         ("comparing the two languages", parity.check),
         ("checking results, functions and tests", identities.check),
         ("reading the language of the pages", language.check),
@@ -257,6 +258,10 @@ def build(book: Book) -> None:
     if messages:
         print("\n".join(messages), file=sys.stderr)
         raise SystemExit(f"{len(messages)} message(s) of Sphinx: the book was not built.")
+    with step("looking for addresses that are lost"):
+        folders = {code: book.output / "render" / code / "html" for code in LANGUAGES}
+        problems = addresses.check_addresses(book, folders)
+    stop_at(book, problems)
     with step("putting the site together"):
         site = assemble.assemble(book, version(book), key)
     print(f"The book is in {book.shown(site)}: open index.html there, or run `make serve`.")

@@ -57,6 +57,18 @@ WORDS = {
         "book": "Оглавление книги",
         "home": "К началу книги",
         "course": "Весь курс одним архивом (zip)",
+        "citing": {"title": "Как сослаться на эту страницу", "version": "Версия", "url": "URL: "},
+        "permalinks": {"result": "Ссылка на этот результат", "exercise": "Ссылка на это упражнение"},
+        "talk": {
+            "group": "Исходный текст и обсуждение",
+            "problem": "Сообщить об ошибке на этой странице",
+            "edit": "Предложить правку",
+            "report": "Ошибка на странице {}",
+            "body": "Файл: {file}\nВерсия книги: {version}\nАдрес: {url}\n\nЧто написано:\n\nКак верно и почему:\n",
+        },
+        "versions": "другие версии",
+        "feed": "Изменения и замеченные ошибки",
+        "figure": "Рисунок",
         "finder": {  # Sphinx has no words for the first and forgets the space at the end of the second
             "Search finished, found ${resultCount} page(s) matching the search query.": (
                 "Поиск завершён, найдено страниц: ${resultCount}."
@@ -77,6 +89,18 @@ WORDS = {
         "book": "Contents of the book",
         "home": "Start of the book",
         "course": "The whole course as one archive (zip)",
+        "citing": {"title": "Cite this page", "version": "Version", "url": ""},
+        "permalinks": {"result": "Link to this result", "exercise": "Link to this exercise"},
+        "talk": {
+            "group": "Source and discussion",
+            "problem": "Report a problem on this page",
+            "edit": "Suggest an edit",
+            "report": "Problem on page {}",
+            "body": "File: {file}\nVersion: {version}\nAddress: {url}\n\nWhat is written:\n\nWhat is right, and why:\n",
+        },
+        "versions": "other versions",
+        "feed": "Changes and errata",
+        "figure": "Figure",
         "finder": {},
     },
 }

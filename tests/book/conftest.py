@@ -22,7 +22,7 @@ collect_ignore = ["mini"]  # the test in it belongs to the two-page book
 def copy_mini(target: Path) -> Book:
     """The two-page book with the real configuration, extension, templates and style."""
     shutil.copytree(MINI, target)
-    for name in ("_config.yml", "requirements.txt", "pyproject.toml"):
+    for name in ("_config.yml", "requirements.txt", "pyproject.toml", "CITATION.cff"):
         shutil.copy(ROOT / name, target)
     for name in ("_ext", "_static", "_templates", "locale", "vendor", "figures.mplstyle"):
         source = ROOT / "book" / name

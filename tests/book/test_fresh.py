@@ -22,6 +22,8 @@ FULL = {"RL_LLM_PROFILE": "full"}
         "_config.yml",
         "_toc.yml",
         "pyproject.toml",
+        "CITATION.cff",
+        "CHANGELOG.md",
         "requirements.txt",
         "keydoor/one.py",
     ],
