@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book test bench lint one serve links browser chromium clean distclean lock api
+.PHONY: help venv book test bench lint one serve links browser chromium clean distclean lock addresses api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -86,6 +86,9 @@ distclean: clean ## remove what was built and the environment
 
 lock: $(VENV)/.ready ## for maintainers: pin requirements.txt anew from requirements.in
 	@$(BIN)/python tools/lock.py
+
+addresses: $(VENV)/.ready ## for maintainers: record the addresses of the site that was built last
+	@$(BIN)/python -m book.addresses
 
 api: $(VENV)/.ready ## for maintainers: record the public API anew, after a changelog line for each change
 	@$(BIN)/python -m tools.record_api

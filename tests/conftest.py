@@ -16,6 +16,7 @@ EARLY = (
     "tests/book/test_isolation.py",  # ... execute its pages and build small books
     "tests/book/test_faults.py::test_references_citations_and_links",
     "tests/book/test_site.py",
+    "tests/book/test_web.py",
     "tests/test_sweep_ray.py",
     "tests/browser/test_pages.py",
     "tests/browser",
