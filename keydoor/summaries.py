@@ -245,9 +245,9 @@ def summarise(
         >>> found["runs"], found["median"], found["reached"], [round(x, 2) for x in found["reached_interval"]]
         (5, 0.5, 0.4, [0.05, 0.85])
     """
-    threshold, level = real(threshold, "threshold"), _level(level)
+    least, level = real(threshold, "threshold"), _level(level)
     return [
-        _summary(name, values, threshold, {"level": level, "resamples": resamples, "seed": seed})
+        _summary(name, values, least, {"level": level, "resamples": resamples, "seed": seed})
         for name, values in _by_setting(results, key).items()
     ]
 
