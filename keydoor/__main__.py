@@ -137,6 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ImportError, SweepError) as error:
         if isinstance(error, OSError) and _output_is_lost() and isinstance(error, BrokenPipeError):
             return 1  # whoever reads has seen enough, as `head` has
+        if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "gymnasium", "numpy", "tqdm"):
+            error = ImportError(
+                f'this command needs {error.name}, which is not installed: pip install "keydoor[train]"'
+            )
         return _failed(error, 1)
     except KeyboardInterrupt:
         return 130

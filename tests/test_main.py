@@ -98,6 +98,13 @@ def test_torch_is_not_loaded_where_it_is_not_needed(arguments: list[str]) -> Non
     assert "Traceback" not in done.stderr
 
 
+def test_torch_that_is_not_installed_is_named_with_its_extra() -> None:
+    program = "import sys; sys.modules['torch'] = None; from keydoor.__main__ import main; sys.exit(main(['train']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert 'needs torch, which is not installed: pip install "keydoor[train]"' in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [["exact", "--horizon", "3"], ["exact", "--help"]])
 def test_a_reader_that_has_gone(arguments: list[str]) -> None:
     """As behind ``| head``: exit code 1, and nothing on stderr. The interpreter, left alone, would say 120."""
