@@ -7,8 +7,10 @@ interrupted.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -120,17 +122,40 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a letter that the output cannot show is no bad input
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        options = parser().parse_args(given)
-        options.arguments = given
-        options.run(options)
+        try:
+            options = parser().parse_args(given)
+            options.arguments = given
+            options.run(options)
+        finally:
+            if sys.stdout is not None:  # else the interpreter would do it at its end, with an exit code of its own
+                sys.stdout.flush()
     except ValueError as error:
         return _failed(error, 2)
     except (OSError, ImportError, SweepError) as error:
+        if isinstance(error, OSError) and _output_is_lost() and isinstance(error, BrokenPipeError):
+            return 1  # whoever reads has seen enough, as `head` has
+        if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "gymnasium", "numpy", "tqdm"):
+            error = ImportError(
+                f'this command needs {error.name}, which is not installed: pip install "keydoor[train]"'
+            )
         return _failed(error, 1)
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _output_is_lost() -> bool:
+    """Whether stdout takes nothing any more; what it still holds is then thrown away."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _failed(error: Exception, code: int) -> int:

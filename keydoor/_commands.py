@@ -282,9 +282,19 @@ def _print_summary(summary: list[dict[str, Any]], pairs: list[dict[str, Any]], t
 
 def _read(path: str) -> Any:
     try:
-        return json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        return json.loads(Path(path).read_text("utf-8"), object_pairs_hook=_without_repeats)
+    except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"--settings {path}: {error}") from error
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Python would keep the last of two equal names, and a setting would be lost without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} comes twice; expected each name of an object once")
+    return found
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -298,4 +308,6 @@ def _cell(value: float | None) -> str:
 
 
 def _print(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+    # Elsewhere than in UTF-8 a name may hold letters that the output cannot: JSON can say all of them in ASCII.
+    plain = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") != "utf8"
+    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=plain))

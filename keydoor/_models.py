@@ -80,7 +80,11 @@ def load_model(path: str | os.PathLike[str]) -> tuple[RecurrentActorCritic, dict
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             raise ValueError(f"expected the format {_FORMAT!r}")
         about = json.loads(found["about"])
+        about = {name: about[name] for name in ("seed", "settings", "code")}
         about["settings"] = full_settings({"model": about["settings"]})["model"]
+        if not isinstance(about["code"], str):
+            refuse("code", about["code"], "a text")
+        whole(about["seed"], "seed", least=0, bits=63)
         model = RecurrentActorCritic(seed=0, **{field: about["settings"][field] for field in _SHAPE})
         model.load_state_dict(found["state_dict"])
     except Exception as error:  # torch, pickle, zip and json each have errors of their own for a file that is no model

@@ -142,6 +142,10 @@ def _fault(row: Any) -> str | None:
             return f"{key!r} is missing"
         if not isinstance(row[key], types) or isinstance(row[key], bool):
             return f"{key!r} is {row[key]!r}"
+    if row["seed"] < 0:
+        return f"'seed' is {row['seed']}; expected an integer not below 0"
+    if not 0 <= row["success"] <= 1:  # Python reads NaN, which is no JSON, and it would travel on into every summary
+        return f"'success' is {row['success']!r}; expected a number in [0, 1]"
     return None
 
 

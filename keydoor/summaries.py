@@ -21,7 +21,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from keydoor._checks import finite, finite_sequence, real, refuse, unit_interval, whole
+from keydoor._checks import IN_RANGE, Number, finite, finite_sequence, float_range, real, refuse, unit_interval, whole
 
 __all__ = [
     "bootstrap_interval",
@@ -62,7 +62,8 @@ def interquartile_mean(values: Sequence[float]) -> float:
 
 def _interquartile_mean(values: Sequence[float]) -> float:
     cut = len(values) // 4
-    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+    with float_range("the interquartile mean"):
+        return statistics.fmean(sorted(values)[cut : len(values) - cut])
 
 
 def probability_of_improvement(first: Sequence[float], second: Sequence[float]) -> float:
@@ -153,7 +154,8 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    between = ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return float(finite(between, "an end of the interval", IN_RANGE))
 
 
 def share_interval(successes: int, runs: int, *, level: float = 0.95) -> tuple[float, float]:
@@ -243,14 +245,14 @@ def summarise(
         >>> found["runs"], found["median"], found["reached"], [round(x, 2) for x in found["reached_interval"]]
         (5, 0.5, 0.4, [0.05, 0.85])
     """
-    threshold, level = float(real(threshold, "threshold")), _level(level)
+    least, level = real(threshold, "threshold"), _level(level)
     return [
-        _summary(name, values, threshold, {"level": level, "resamples": resamples, "seed": seed})
+        _summary(name, values, least, {"level": level, "resamples": resamples, "seed": seed})
         for name, values in _by_setting(results, key).items()
     ]
 
 
-def _summary(name: str, values: list[float], threshold: float, how: dict[str, Any]) -> dict[str, Any]:
+def _summary(name: str, values: list[float], threshold: Number, how: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"setting": name, "runs": len(values)}
     median_interval = list(bootstrap_interval(statistics.median, values, **how))
     mean_interval = list(bootstrap_interval(_interquartile_mean, values, **how))

@@ -144,9 +144,10 @@ def _seeds(seeds: Any) -> list[int]:
     known = [whole(seed, f"seeds[{i}]", least=0, bits=63) for i, seed in enumerate(sequence(seeds, "seeds"))]
     if not known:
         refuse("seeds", [], "at least one seed")
+    first: dict[int, int] = {}
     for i, seed in enumerate(known):
-        if seed in known[:i]:
-            refuse(f"seeds[{i}]", seed, f"another seed than seeds[{known.index(seed)}]")
+        if first.setdefault(seed, i) != i:
+            refuse(f"seeds[{i}]", seed, f"another seed than seeds[{first[seed]}]")
     return known
 
 

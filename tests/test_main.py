@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -96,6 +98,50 @@ def test_torch_is_not_loaded_where_it_is_not_needed(arguments: list[str]) -> Non
     assert "Traceback" not in done.stderr
 
 
+def test_torch_that_is_not_installed_is_named_with_its_extra() -> None:
+    program = "import sys; sys.modules['torch'] = None; from keydoor.__main__ import main; sys.exit(main(['train']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert 'needs torch, which is not installed: pip install "keydoor[train]"' in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["exact", "--horizon", "3"], ["exact", "--help"]])
+def test_a_reader_that_has_gone(arguments: list[str]) -> None:
+    """As behind ``| head``: exit code 1, and nothing on stderr. The interpreter, left alone, would say 120."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+        program = [sys.executable, "-m", "keydoor", *arguments]
+        done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, check=False, env=environment)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_output_that_cannot_be_written() -> None:
+    with open("/dev/full", "wb") as full:
+        environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+        program = [sys.executable, "-m", "keydoor", "exact", "--horizon", "3"]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+    assert done.returncode == 1
+    assert done.stderr.startswith("python -m keydoor: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_output_without_the_letters_of_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name in another script than that of the terminal is no bad input, and what is printed stays JSON."""
+    (tmp_path / "settings.json").write_text('{"Задержка é": {"reward_mode": "sparse"}}', encoding="utf-8")
+    command = ["sweep", "--results", str(tmp_path / "r"), "--seeds", "1,2", *TINY]
+    for more in ([], ["--json"]):
+        shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr(sys, "stdout", shown)
+        assert main([*command, "--settings", str(tmp_path / "settings.json"), *more]) == 0
+        text = shown.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
+        assert json.loads(text)["summary"][0]["setting"] == "Задержка é" if more else "runs" in text
+
+
 def options_of(command: str) -> dict[str, argparse.Action]:
     """The options of a command by the name under which their values are kept."""
     parser = argparse.ArgumentParser()
@@ -163,6 +209,8 @@ def test_every_number_of_the_recipe_has_its_option() -> None:
         (["sweep", "--results", "r", "--settings", "text.pt"], "--settings text.pt: Expecting value"),
         (["sweep", "--results", "r", "--settings", "list.json"], "--settings is [1]; expected an object of JSON"),
         (["sweep", "--results", "r", "--settings", "empty.json"], "settings is {}; expected a mapping with at least"),
+        (["sweep", "--results", "r", "--settings", "twice.json"], "--settings twice.json: the name 'a' comes twice"),
+        (["sweep", "--results", "r", "--settings", "deep.json"], "--settings deep.json: maximum recursion depth"),
         (["sweep", "--results", "r", "--engine", "dask"], "invalid choice: 'dask'"),
         (["sweep", "--results", "r", "--address", "auto"], "only the engine ray has one"),
         (["sweep", "--results", "r", "--workers", "0"], "workers is 0"),
@@ -183,6 +231,8 @@ def test_bad_input(
     """Exit code 2, the reason on stderr, nothing on stdout; nothing is trained, and no results are begun."""
     monkeypatch.chdir(tmp_path)
     for name, data in (("text.pt", b"text\n"), ("model.pt", trained), ("list.json", b"[1]"), ("empty.json", b"{}")):
+        Path(name).write_bytes(data)
+    for name, data in (("twice.json", b'{"a": {"delay": 1}, "a": {"delay": 2}}'), ("deep.json", b"[" * 100_000)):
         Path(name).write_bytes(data)
     monkeypatch.setattr("keydoor.training.train_actor_critic", None)
     monkeypatch.setattr("keydoor._engines.train_many", None)

@@ -179,6 +179,23 @@ def test_interval_is_that_of_scipy(stats: Any) -> None:
         assert found == pytest.approx((expected.low, expected.high), abs=spread / 10)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: interquartile_mean([1.7e308] * 4),
+        lambda: bootstrap_interval(lambda sample: sample[0], [1.7e308, -1.7e308], resamples=2),
+    ],
+)
+def test_a_sum_beyond_the_range_of_a_float_is_refused(call: Any) -> None:
+    """Finite numbers may have no finite sum: no error of arithmetic, and no infinite end of an interval."""
+    with pytest.raises(ValueError, match="expected a result within the range of a float"):
+        call()
+
+
+def test_a_threshold_that_no_float_can_hold() -> None:
+    assert summarise(rows(a=[0.5, 1.0]), threshold=10**400)[0]["reached"] == 0.0
+
+
 def test_interval_depends_on_its_seed_alone() -> None:
     values = [0.1 * i for i in range(7)]
     state = random.getstate()

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 
+import keydoor.sweep as sweep_module
 from keydoor import _engines, _models, _results
 from keydoor._engines import Block, blocks, run_block
 from keydoor._results import open_results
@@ -242,6 +243,12 @@ def damaged(how: str, data: bytes) -> bytes:
         del row["seed"]
     if how == "a seed of the wrong type":
         row["seed"] = True
+    if how == "a seed below 0":
+        row["seed"] = -1
+    if how == "no number":
+        row["success"] = float("nan")
+    if how == "no probability":
+        row["success"] = 95
     return json.dumps(row).encode() + b"\n"
 
 
@@ -256,6 +263,9 @@ def damaged(how: str, data: bytes) -> bytes:
         ("no object", "line 7, is no run of a sweep: no object of JSON"),
         ("no seed", "line 1, is no run of a sweep: 'seed' is missing"),
         ("a seed of the wrong type", "line 1, is no run of a sweep: 'seed' is True"),
+        ("a seed below 0", "line 1, is no run of a sweep: 'seed' is -1; expected an integer not below 0"),
+        ("no number", r"line 1, is no run of a sweep: 'success' is nan; expected a number in \[0, 1\]"),
+        ("no probability", r"line 1, is no run of a sweep: 'success' is 95; expected a number in \[0, 1\]"),
     ],
 )
 def test_a_file_that_holds_something_else_is_not_touched(
@@ -439,6 +449,23 @@ def test_a_run_that_diverges_does_not_take_its_block_with_it(tmp_path: Path, mon
     assert [row["seed"] for row in read_results(file)] == [1, 3]
 
 
+def test_many_seeds_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the command line takes at a time; comparing each with all before it would take minutes."""
+
+    class Counted(int):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return int(self) == other
+
+        __hash__ = int.__hash__
+
+    monkeypatch.setattr(sweep_module, "whole", lambda seed, *_, **__: Counted(seed))
+    assert len(sweep_module._seeds(range(1000))) == 1000
+    assert Counted.compared <= 10_000
+
+
 # --- networks -------------------------------------------------------------------------------------------------------
 
 
@@ -509,7 +536,9 @@ class Planted:
     folder = ""
 
 
-@pytest.mark.parametrize("what", ["empty", "text", "half", "other", "planted", "no settings", "unknown setting"])
+@pytest.mark.parametrize(
+    "what", ["empty", "text", "half", "other", "planted", "no settings", "unknown setting", "no code", "no whole seed"]
+)
 def test_a_file_that_is_no_network(what: str, tmp_path: Path) -> None:
     file, Planted.folder = tmp_path / "model.pt", str(tmp_path / "executed")
     save_model(file, RecurrentActorCritic(seed=5), seed=5, settings={"reward_mode": "sparse"})
@@ -520,7 +549,12 @@ def test_a_file_that_is_no_network(what: str, tmp_path: Path) -> None:
     elif what == "no settings":
         torch.save({**saved, "about": "{}"}, file)
     elif what == "unknown setting":
-        torch.save({**saved, "about": '{"settings": {"reward_mode": "sparse", "depth": 3}}'}, file)
+        about = {**json.loads(saved["about"]), "settings": {"reward_mode": "sparse", "depth": 3}}
+        torch.save({**saved, "about": json.dumps(about)}, file)
+    elif what == "no code":
+        torch.save({**saved, "about": '{"seed": 5, "settings": {"reward_mode": "sparse"}}'}, file)
+    elif what == "no whole seed":
+        torch.save({**saved, "about": json.dumps({**json.loads(saved["about"]), "seed": 0.5})}, file)
     else:
         contents = {
             "empty": b"",
