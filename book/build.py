@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -249,10 +250,13 @@ def build(book: Book) -> None:
         ("looking at the figures", figures.check),
     ]
     key = assemble.site_key(book)  # of the sources as they are now: they may be edited while the build runs
-    for title, gate in gates:
-        with step(title):
-            problems = gate(book)
-        stop_at(book, problems)
+    with ThreadPoolExecutor(2) as pool:
+        # These two wait for pytest and for Node, which run on the other core while the gates before them read pages.
+        ahead = {gate: pool.submit(gate, book) for gate in (doctests.check, equations.check)}
+        for title, gate in gates:
+            with step(title):
+                problems = ahead[gate].result() if gate in ahead else gate(book)
+            stop_at(book, problems)
     with step("rendering both languages"):
         messages = render(book)
     if messages:

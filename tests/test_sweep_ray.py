@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,17 @@ def untimed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+@contextmanager
+def two_nodes() -> Iterator[str]:
     """Two nodes with a core each, without dashboard and without reports to anyone; they talk to no other machine.
 
     This process stays connected, so that its sweeps share their workers. At the end no process is left.
     """
     before = {process.pid for process in psutil.Process().children(recursive=True)}
+
+    def left() -> list[psutil.Process]:
+        return [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
+
     patch = pytest.MonkeyPatch()
     patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     # Workers find the package where this process has it, installed or not.
@@ -51,17 +56,26 @@ def address() -> Iterator[str]:
         patch.setenv("RAY_TMPDIR", folder)
         Path(folder, "ray").mkdir()  # Ray writes the cluster's address there, and makes the folder only later
         node = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
-        cluster = Cluster(True, head_node_args={**node, "include_dashboard": False})
+        for tries_left in (2, 1, 0):
+            cluster = Cluster()
+            try:
+                cluster.add_node(**node, include_dashboard=False)
+                cluster.add_node(**node)
+                break
+            except Exception as error:  # Ray gives a node 30 s to start, while other tests keep all cores busy
+                cluster.shutdown()
+                for process in left():
+                    process.kill()
+                if not tries_left or "timed out during startup" not in str(error):
+                    raise
         try:
-            cluster.add_node(**node)
             ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
             yield cluster.address
         finally:
             ray.shutdown()
             cluster.shutdown()
             patch.undo()
-        left = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
-        assert psutil.wait_procs(left, timeout=20)[1] == []
+        assert psutil.wait_procs(left(), timeout=20)[1] == []
 
 
 def late_block(block: Block, code: str, keep: bool) -> Any:
@@ -99,7 +113,7 @@ class Killer(threading.Thread):
         self.join()
 
 
-def test_rows_are_those_of_the_other_engine(address: str, tmp_path: Path) -> None:
+def rows_are_those_of_the_other_engine(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = sweep([3, 1, 2], BOTH, results=tmp_path / "stacked.jsonl")
     file, folder = tmp_path / "ray.jsonl", tmp_path / "models"
     rows = sweep([3, 1, 2], BOTH, results=file, engine="ray", models=folder, block=1)
@@ -112,7 +126,7 @@ def test_rows_are_those_of_the_other_engine(address: str, tmp_path: Path) -> Non
         sweep([9], BOTH, results=file, engine="ray", address=address)
 
 
-def test_a_worker_that_is_killed_in_mid_task(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def a_worker_is_killed_in_mid_task(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of them: their blocks are computed again. Each run is in the file once, with the row it always has."""
     monkeypatch.setattr(_engines, "run_block", late_block)
     late = {"late": BOTH["potential"]}
@@ -125,10 +139,10 @@ def test_a_worker_that_is_killed_in_mid_task(address: str, tmp_path: Path, monke
     assert untimed(rows) == untimed(sweep([1, 2, 3, 4], late, results=tmp_path / "stacked.jsonl"))
 
 
-def test_without_another_try_the_killed_worker_ends_the_sweep(
+def without_another_try_a_killed_worker_ends_the_sweep(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The foil: what is killed in the test before does not come back by itself. What is finished is kept."""
+    """The foil: what is killed above does not come back by itself. What is finished is kept."""
     monkeypatch.setattr(_engines, "run_block", late_block)
     monkeypatch.setattr(_engines, "_RETRIES", 0)
     file = tmp_path / "ray.jsonl"
@@ -138,7 +152,7 @@ def test_without_another_try_the_killed_worker_ends_the_sweep(
     assert {("sparse", 1), ("potential", 1)} <= {(row["setting"], row["seed"]) for row in read_results(file)}
 
 
-def test_a_driver_that_is_interrupted_and_goes_on(address: str, tmp_path: Path) -> None:
+def a_driver_is_interrupted_and_goes_on(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in mid-sweep, from the command line; the same sweep again does what is missing."""
     file = tmp_path / "ray.jsonl"
     given = {"updates": 30, "episodes_per_update": 16, "evaluation_episodes": 2}
@@ -160,6 +174,21 @@ def test_a_driver_that_is_interrupted_and_goes_on(address: str, tmp_path: Path) 
     assert [row["seed"] for row in rows] == [*range(1, 9)]
     assert file.read_bytes().startswith(first)
     assert len(file.read_bytes().splitlines()) == 8
+
+
+def test_on_two_nodes(subtests: pytest.Subtests, tmp_path: Path) -> None:
+    """One test, so that one process starts one cluster, however the tests are spread."""
+    with two_nodes() as address:
+        for part in (
+            rows_are_those_of_the_other_engine,
+            a_worker_is_killed_in_mid_task,
+            without_another_try_a_killed_worker_ends_the_sweep,
+            a_driver_is_interrupted_and_goes_on,
+        ):
+            folder = tmp_path / part.__name__
+            folder.mkdir()
+            with subtests.test(part.__name__), pytest.MonkeyPatch.context() as monkeypatch:
+                part(address, folder, monkeypatch)
 
 
 @pytest.mark.parametrize("form", ["{}", "ray://{}"])

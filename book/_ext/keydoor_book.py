@@ -295,7 +295,7 @@ def page_context(app: Sphinx, pagename: str, templatename: str, context: dict[st
     language = app.config.language
     up = "../" * (pagename.count("/") + 1)
     context["book_words"] = WORDS[language]
-    context["without_icon_script"] = without_icon_script
+    context["lean"] = lean
     context["book_version"] = app.config.version
     context["alternates"] = [
         {"language": code, "name": name, "title": WORDS[code]["switch"], "url": f"{up}{code}/{pagename}.html"}
@@ -325,8 +325,14 @@ def write_notebook(app: Sphinx, pagename: str) -> bool:
     return True
 
 
-def without_icon_script(head: str) -> str:
-    """The head of a page without the script that draws icons as SVG: they come from the web font, it weighs 1.4 MB."""
+def lean(head: str) -> str:
+    """The head of a page without what the icons do not need.
+
+    They come from the web fonts, so that the script that would draw them as SVG can go; it weighs 1.4 MB. And a page
+    uses one or two of the three fonts: the browser loads those by itself, and complains of any that it had to load
+    ahead for nothing.
+    """
+    head = re.sub(r'\s*<link rel="preload" as="font"[^>]*/fontawesome/[^>]*>', "", head)
     return re.sub(r'\s*<script src="[^"]*/fontawesome/[^"]*"></script>', "", head)
 
 

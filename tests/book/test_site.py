@@ -235,4 +235,4 @@ def test_plain_jupyter_book_builds_a_language(tmp_path: Path) -> None:
     page = (mini.output / "plain/_build/html/index.html").read_text("utf8")
     assert 'lang="ru"' in page
     assert "Упражнение 1" in page
-    assert 'rel="alternate"' not in page  # no switch to a language that this build has not made
+    assert "hreflang" not in page  # no switch to a language that this build has not made
