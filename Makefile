@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book test bench lint one serve links browser chromium clean distclean lock addresses api
+.PHONY: help venv book test cluster bench lint one serve links browser chromium clean distclean lock addresses api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -45,13 +45,16 @@ SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
 test: $(VENV)/.ready lint ## run all checks and tests (a few minutes)
 	@$(BIN)/python -m tests.browser.chromium || echo "- going on without the tests in a browser" >&2
 	@echo "- tests ..."
-	@$(BIN)/python -m pytest -q -rs $(SPREAD)
+	@$(BIN)/python -m pytest -q -rs -m "not cluster" $(SPREAD)
 
 browser: chromium ## only look at every page of the site in the system's Chromium
 	@$(BIN)/python -m pytest -q $(SPREAD) tests/browser $(TESTS)
 
 chromium: $(VENV)/.ready
 	@$(BIN)/python -m tests.browser.chromium
+
+cluster: $(VENV)/.ready ## sweeps on a real Ray of two nodes on this machine: killed workers, an interrupted driver
+	@$(BIN)/python -m pytest -q -rs -m cluster tests/test_sweep_ray.py
 
 bench: $(VENV)/.ready ## time the package beside other libraries (installs them), into tests/benchmarks/README.md
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.txt -e ".[bench]"

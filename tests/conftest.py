@@ -17,7 +17,6 @@ EARLY = (
     "tests/book/test_faults.py::test_references_citations_and_links",
     "tests/book/test_site.py",
     "tests/book/test_web.py",
-    "tests/test_sweep_ray.py",
     "tests/browser/test_pages.py",
     "tests/browser",
     "tests/book",

@@ -129,7 +129,6 @@ def render(results: Path = RESULTS) -> str:
     for name, write in (("timings", timings), ("training", training), ("recipe", recipe), ("growth", growth)):
         path = results / f"{name}.json"
         if not path.is_file():
-            parts.append(f"## {name}\n\nNot measured yet.\n")
             continue
         found = json.loads(path.read_text("utf8"))
         if name == "timings":
