@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +31,13 @@ from keydoor.policy import RecurrentActorCritic
 from keydoor.rules import get_rules
 from keydoor.stacked import train_many
 from keydoor.training import TrainingConfig
-from tests.benchmarks.recipe import RESULTS, versions, write_json
+from tests.benchmarks.recipe import RESULTS, best, versions, write_json
 
 UPDATES = 8
 EPISODES = 48
 STYLE = Path(__file__).parents[2] / "book" / "figures.mplstyle"
 HORIZONS, COLOURS, DELAYS, SEEDS = (4, 8, 16, 32, 64), (2, 3, 4, 6, 8), (1, 4, 8, 16, 32), (1, 2, 5, 10, 20)
 EXACT_HORIZONS, EXACT_COLOURS, EXACT_DELAYS = (6, 7, 8, 9, 10), (2, 3, 4, 5), (0, 1, 2, 3, 4)
-
-
-def best(function: Callable[[], object], rounds: int) -> float:
-    """CPU seconds of the fastest round."""
-    times = []
-    for _ in range(rounds):
-        start = time.process_time()
-        function()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def update_seconds(rounds: int, seeds: int = 5, **world: Any) -> float:

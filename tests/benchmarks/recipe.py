@@ -17,6 +17,8 @@ import dataclasses
 import json
 import os
 import platform
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,16 @@ VARIANTS: dict[str, tuple[str, dict[str, float]]] = {
     ),
 }
 """What is compared: name, reward mode, and what differs from the recipe."""
+
+
+def best(function: Callable[[], object], rounds: int) -> float:
+    """CPU seconds of the fastest round."""
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def versions() -> dict[str, str]:

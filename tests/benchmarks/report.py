@@ -26,9 +26,10 @@ TITLES = {
 HEAD = """\
 # Benchmarks
 
-Made by `make bench`. What each row is, and on what machine the ratios in its docstring were measured, is said in the \
-modules beside this file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row \
-of its table, in the same run; rates differ between machines, ratios less. The last two tables are measured anew by \
+Made by `make bench`, whose tables of timings stand here once it has been run whole. \
+What each row is, and on what machine the ratios in its docstring were measured, is said in the modules beside this \
+file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row of its table, in the \
+same run; rates differ between machines, ratios less. The last two tables are measured anew by \
 `python -m tests.benchmarks.recipe` and `python -m tests.benchmarks.growth`.
 """
 
@@ -135,6 +136,8 @@ def render(results: Path = RESULTS) -> str:
             known = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
             parts.append(f"Timings: {known}, {found['processor']}.\n")
         parts.append(write(found))
+        if "remark" in found:  # added by hand; a new measurement replaces the file
+            parts.append(found["remark"] + "\n")
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 

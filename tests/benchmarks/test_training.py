@@ -49,7 +49,7 @@ from keydoor.profiles import PROFILES
 from keydoor.rules import ACTIONS, OBSERVATIONS, REWARD_MODES
 from keydoor.stacked import train_many
 from keydoor.training import TrainingConfig, train_actor_critic
-from tests.benchmarks.recipe import versions, write_json
+from tests.benchmarks.recipe import best, versions, write_json
 
 FULL = PROFILES["full"]
 SIZE: dict[str, int] = {
@@ -263,16 +263,6 @@ def bench_training(benchmark: Any, name: str) -> None:
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
-
-
-def best(function: Callable[[], None], rounds: int) -> float:
-    """CPU seconds of the fastest round."""
-    times = []
-    for _ in range(rounds):
-        start = time.process_time()
-        function()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def memory(name: str) -> float:
