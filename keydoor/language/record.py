@@ -60,8 +60,8 @@ PLAN = (
         "no calibration",
         {"calibrated": False},
         (1,),
-        "the scores as they are: the shortest string wins everywhere, and most groups have no success at all",
-        "оценки как они есть: всюду побеждает самая короткая строка, и в большинстве групп нет ни одного успеха",
+        "the log-probabilities as they are: finish is likeliest everywhere, and successes are rare",
+        "логарифмы вероятностей как они есть: всюду вероятнее прочих finish, и успехи редки",
     ),
     Planned(
         "shaped returns",

@@ -2,7 +2,7 @@ r"""Groups of rollouts on a table, their advantages, and the clipped surrogate t
 
 The reward comes at the end of a rollout, and all its turns get the advantage relative to the group,
 :func:`keydoor.groups.group_advantages`. A turn is weighted by the ratio of the policies for its *semantic action*, and
-the surrogate is clipped as :func:`keydoor.turns.clipped_surrogate` does:
+the surrogate is clipped as :func:`keydoor.weights.clipped_surrogate` does:
 
 .. math:: L = -\frac1N\sum_{i,t}\min\bigl(\rho_{it}A_i,\ \mathrm{clip}(\rho_{it},1-\varepsilon,1+\varepsilon)A_i\bigr)
 
