@@ -67,6 +67,9 @@ def small_tokenizer(texts: Iterable[str], *, size: int = 600) -> Any:
     Returns:
         A tokenizer of transformers, with the chat template of Qwen3.
 
+    Raises:
+        WeightsError: TRL, whose template it is, is not installed.
+
     Example:
         >>> small_tokenizer(["inspect"]).eos_token  # doctest: +SKIP
         '<|im_end|>'
