@@ -282,6 +282,7 @@ def look(book: Book, language: str, page: str) -> None:
     with step(f"rendering {language}/{page}"):
         for message in render(book, (language,), only=page):
             print(message, file=sys.stderr)
+    assemble.write_live(book, book.output / "one" / language)
     print(f"The page is in {book.shown(book.output / 'one' / language / 'html' / f'{page}.html')}.")
 
 
