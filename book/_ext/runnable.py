@@ -286,6 +286,7 @@ def read_program(cells: list[Cell], package: Package) -> Program:
     known: set[str] = set()  # names that it has
     needs: list[tuple[Step, list[Statement]]] = []
     before: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
+    covered: set[str] = set()  # names of the page that a check has given other values
     for number, cell in enumerate(cells):
         if cell.solution_of and cell.solution_of not in before:
             before[cell.solution_of] = (len(needs), frozenset(known), frozenset(spoilt))
@@ -294,9 +295,14 @@ def read_program(cells: list[Cell], package: Package) -> Program:
                 program.exercises.append(_exercise(cell, before, package))
             except (ValueError, SyntaxError) as error:
                 program.faults.append((number, str(error)))
+            covered |= {name for statement in statements(cell.code) for name in statement.binds}
             continue
         run, whole = [], "not-live" not in cell.tags
         for statement in statements(cell.code):
+            if taken := statement.reads & covered:
+                names = ", ".join(sorted(taken))
+                program.faults.append((number, f"a check above has changed {names}: give the names in it other words"))
+            covered -= statement.binds
             if runnable(statement, spoilt, package):
                 spoilt -= statement.binds
                 known |= statement.binds
@@ -325,14 +331,15 @@ def _exercise(
     asked = frozenset().union(*(statement.binds for statement in statements(starter)))
     if not asked:
         raise ValueError("the string at the beginning of a check defines the names that the reader is to fill in")
-    there = known | asked | KNOWN
+    there, lost = known | asked | KNOWN, set(spoilt - asked)
     for statement in [*statements(starter), *statements(check)]:
-        if not runnable(statement, set(spoilt - asked), package):
+        if not runnable(statement, lost, package):
             raise ValueError(f"the check uses what does not run in a browser ({statement.code.splitlines()[0]})")
         if missing := statement.reads - there - statement.binds:
             names = ", ".join(sorted(missing))
             raise ValueError(f"the check uses {names}, which neither the reader nor the page before has defined")
         there |= statement.binds
+        lost -= statement.binds
     return Exercise(cell.solution_of, after, starter, check)
 
 

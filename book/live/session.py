@@ -91,7 +91,8 @@ class Session:
         """A module with the few names of another package that cells of the book use."""
         module = types.ModuleType(name, "What cells of the book take from this package, for the browser.")
         vars(module).update(names)
-        return sys.modules.setdefault(name, module)
+        sys.modules[name] = module
+        return module
 
     def glue(self, name, value, display=True):
         """The build puts glued values into the text; here there is nothing to put them into."""
