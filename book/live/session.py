@@ -208,3 +208,8 @@ class Session:
         write_rollout_records(path, [record])
         self.send("record", path.read_text("utf8"))
         return True
+
+    def fresh(self):
+        """Forget all names, as if the page had just been opened."""
+        self.names = {"__name__": "__main__"}
+        return True
