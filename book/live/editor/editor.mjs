@@ -28,7 +28,7 @@ export function createEditor(parent, text, { label, run, leave }) {
         indentUnit.of("    "),
         pythonLanguage,
         syntaxHighlighting(classHighlighter),
-        EditorView.contentAttributes.of({ "aria-label": label }),
+        EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
       ],
     }),
   });
