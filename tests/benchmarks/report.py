@@ -26,10 +26,9 @@ TITLES = {
 HEAD = """\
 # Benchmarks
 
-Made by `make bench`, whose tables of timings stand here once it has been run whole. \
-What each row is, and on what machine the ratios in its docstring were measured, is said in the modules beside this \
-file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row of its table, in the \
-same run; rates differ between machines, ratios less. The last two tables are measured anew by \
+Made by `make bench`, on one core of a machine that did little else. What each row is, is said in the modules beside \
+this file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row of its table, in \
+the same run; rates differ between machines, ratios less. The last two tables are measured anew by \
 `python -m tests.benchmarks.recipe` and `python -m tests.benchmarks.growth`.
 """
 
@@ -73,6 +72,7 @@ def timings(reduced: dict[str, Any]) -> str:
             ratio = unit / each if "steps" in row else each / unit
             lines.append((row["row"], shown, f"{ratio:,.2f}"))
         heads = ("", "million steps/s", "rate / first") if "steps" in rows[0] else ("", "ms", "time / first")
+        title = title.replace("1 environments", "1 environment") if title.startswith("1 ") else title
         parts.append(f"## {title}\n\n{table(heads, lines)}")
     return "\n".join(parts)
 
