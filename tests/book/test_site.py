@@ -74,11 +74,20 @@ def test_nothing_comes_from_another_host(site: Book, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_mathjax_is_served_by_the_site(site: Book, language: str) -> None:
-    (script,) = [s for s in Tags(html(site, language, "index")).all("script") if "mathjax" in (s.get("src") or "")]
-    served = (html(site, language, "index").parent / str(script["src"]).split("?")[0]).resolve()
-    assert served.is_file()
-    assert (served.parent / "output/chtml/fonts/woff-v2/MathJax_Main-Regular.woff").is_file()
+def test_formulas_come_set(site: Book, language: str) -> None:
+    """No page brings MathJax, or TeX that waits for it; the fonts are there, and each formula has its MathML."""
+    page = html(site, language, "index")
+    text = page.read_text("utf8")
+    formulas = text.count('class="math notranslate nohighlight"')
+    assert text.count("<mjx-container") == text.count("<mjx-assistive-mml") == formulas > 0
+    assert not re.search(r"\\[(\[]", re.sub(r"<script.*?</script>", "", text, flags=re.S))
+    assert "window.MathJax =" not in text
+    assert not [*page.parent.rglob("tex-mml-chtml.js"), *page.parent.rglob("liteDOM.js")]
+    (style,) = [tag["href"] for tag in Tags(page).all("link") if "formulas.css" in (tag.get("href") or "")]
+    sheet = page.parent / str(style).split("?")[0]
+    fonts = re.findall(r'url\("?([^")]+\.woff)', sheet.read_text("utf8"))
+    assert fonts
+    assert all((sheet.parent / font).resolve().is_file() for font in fonts)
 
 
 def test_russian_interface(site: Book) -> None:
