@@ -42,14 +42,14 @@ function start({folder, config, load = []}, ready) {
   browser.MathJax = vm.runInContext("JSON.parse", browser)(JSON.stringify(whole));
   browser.MathJax.loader.require = run;
   browser.MathJax.loader.paths = {...browser.MathJax.loader.paths, mathjax: folder};
-  browser.MathJax.startup.ready = () =>
-    Promise.resolve(ready(browser.MathJax)).then((found) => process.stdout.write(JSON.stringify(found)));
-
-  // Without this, Node would print the line of the bundle that failed: a megabyte.
-  process.on("uncaughtException", (error) => {
+  // Errors of MathJax are no errors of Node, which would print the line of the bundle that failed: a megabyte.
+  const failed = (error) => {
     console.error(error?.message ?? error);
     process.exitCode = 1;
-  });
+  };
+  process.on("uncaughtException", failed);
+  browser.MathJax.startup.ready = () =>
+    Promise.resolve(ready(browser.MathJax)).then((found) => process.stdout.write(JSON.stringify(found))).catch(failed);
   browser.MathJax.tex.formatError = (_, error) => { throw error; };
   run(path.join(folder, "tex-mml-chtml.js"));
 }
