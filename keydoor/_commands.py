@@ -36,7 +36,7 @@ _WORLD = {
 }
 _RECIPE = {
     "collector_limit": "turns after which the collector cuts an episode, at least 1",
-    "hidden_size": "units of the network, from 1 to 4095",
+    "hidden_size": "units of the network, at least 1, at most 4095",
     "previous_action": "whether the network is shown its previous action",
     "head_scale": "factor on the first weights of the policy head, not below 0",
     "learning_rate": "step size of Adam, above 0",

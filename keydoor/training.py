@@ -68,7 +68,7 @@ class TrainingConfig:
     """
 
     hidden_size: int = 32
-    """Units of the GRU, from 1 to 4095."""
+    """Units of the GRU, at least 1, at most 4095."""
     previous_action: bool = True
     """Whether the network is shown the action of the turn before; see :mod:`keydoor.policy`."""
     head_scale: float = 0.01
