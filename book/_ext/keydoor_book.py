@@ -325,13 +325,20 @@ def write_notebook(app: Sphinx, pagename: str) -> bool:
     return True
 
 
+THEME = re.compile(r'document\.documentElement\.dataset\.theme = localStorage\.getItem\("theme"\) \|\| "auto";')
+THEME_NOW = """(["light", "dark"].find((mode) => mode === document.documentElement.dataset.mode)
+      || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"))"""
+
+
 def lean(head: str) -> str:
     """The head of a page without what the icons do not need.
 
     They come from the web fonts, so that the script that would draw them as SVG can go; it weighs 1.4 MB. And a page
     uses one or two of the three fonts: the browser loads those by itself, and complains of any that it had to load
-    ahead for nothing.
+    ahead for nothing. The colour mode is known before anything is drawn: else the theme's script finds it out at the
+    end, and the whole page is coloured anew before the reader's eyes.
     """
+    head = THEME.sub(f"document.documentElement.dataset.theme = {THEME_NOW};", head)
     head = re.sub(r'\s*<link rel="preload" as="font"[^>]*/fontawesome/[^>]*>', "", head)
     return re.sub(r'\s*<script src="[^"]*/fontawesome/[^"]*"></script>', "", head)
 

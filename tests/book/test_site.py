@@ -90,6 +90,15 @@ def test_formulas_come_set(site: Book, language: str) -> None:
     assert all((sheet.parent / font).resolve().is_file() for font in fonts)
 
 
+def test_the_colour_mode_is_known_before_anything_is_drawn(site: Book) -> None:
+    """And not set to `auto`, which the theme's script would replace at the end, with all colours."""
+    for path in sorted((site.output / "html").rglob("*.html")):
+        head = path.read_text("utf8").split("</head>")[0]
+        if "dataset.mode" in head:
+            assert "prefers-color-scheme" in head.split("dataset.theme =")[1].split(";")[0], path
+    assert "dataset.mode" in html(site, "en", "index").read_text("utf8")
+
+
 def test_russian_interface(site: Book) -> None:
     """Words that the extensions draw: captions, figures, results, proofs, exercises, solutions, citations, search."""
     text = html(site, "ru", "index").read_text("utf8")
