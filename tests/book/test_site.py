@@ -108,6 +108,12 @@ def test_russian_interface(site: Book) -> None:
         assert word not in re.sub(r"<!--.*?-->|<script.*?</script>", "", text, flags=re.S), word
 
 
+def test_references_decline(site: Book) -> None:
+    """The number of a result inside words of the sentence."""
+    text = html(site, "ru", "index").read_text("utf8")
+    assert re.search(r'всё есть в <a class="reference internal"[^>]*>предложении 1</a>', text)
+
+
 def test_numbers_from_cells_are_local(site: Book) -> None:
     """1234.5678 as ``.2f``: a decimal comma in Russian prose, a point in English prose and in output of cells."""
     assert "1234.57" in html(site, "en", "index").read_text("utf8")
