@@ -109,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="weigh pages and time them in the system's Chromium")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=FOLDER/PAGE.html")
+    parser.add_argument("--about-peers", default="", help="what the report says of the peers")
     parser.add_argument("--save", action="store_true", help="write results/pages.json")
     arguments = parser.parse_args()
     if not SITE.is_dir():
@@ -126,7 +127,7 @@ def main() -> None:
             "{elements:.0f} elements, {requests:.0f} requests, {foreign:.0f} to others".format(**row)
         )
     if arguments.save:
-        print(write_json("pages.json", {"rounds": arguments.rounds, "rows": rows}))
+        print(write_json("pages.json", {"rounds": arguments.rounds, "peers": arguments.about_peers, "rows": rows}))
 
 
 if __name__ == "__main__":

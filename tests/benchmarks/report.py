@@ -124,10 +124,38 @@ def growth(found: dict[str, Any]) -> str:
     return f"## How the cost grows\n\n{text}\n\n{table(('', 'sizes', 'ms at the largest', 'cost ~'), lines)}"
 
 
+def pages(found: dict[str, Any]) -> str:
+    lines = [
+        (
+            row["page"],
+            f"{row['kilobytes']:,.0f}",
+            f"{row['paint_ms']:,.0f}",
+            f"{row['shift']:.3f}",
+            f"{row['task_seconds']:.2f}",
+            f"{row['elements']:,.0f}",
+            f"{row['requests']:.0f}",
+        )
+        for row in found["rows"]
+    ]
+    heads = ("", "kB", "largest paint, ms", "shift", "work, s", "elements", "requests")
+    text = (
+        "Opened in Chromium from a server on the same machine, without a cache: weight as sent (text compressed), "
+        "largest contentful paint and layout shift as the browser reports them, seconds of work of the page's main "
+        f"thread. {found.get('peers', '')}"
+    )
+    return f"## Pages\n\n{text.strip()}\n\n{table(heads, lines)}"
+
+
 def render(results: Path = RESULTS) -> str:
     """The whole page, from the files that are there."""
     parts = [HEAD]
-    for name, write in (("timings", timings), ("training", training), ("recipe", recipe), ("growth", growth)):
+    for name, write in (
+        ("timings", timings),
+        ("training", training),
+        ("recipe", recipe),
+        ("growth", growth),
+        ("pages", pages),
+    ):
         path = results / f"{name}.json"
         if not path.is_file():
             continue
