@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from book import execute, web
+from book import execute, typeset, web
 from book._ext import live_files
 from book._ext.runnable import read_package
 from book.layout import LANGUAGES, Book
@@ -163,6 +163,7 @@ def assemble(book: Book, version: str, key: str) -> Path:
         shutil.copy(schema, fresh / schema.name)
     write_live(book, fresh)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
+    typeset.typeset(book, fresh)
     web.finish(book, fresh)
     (fresh / STAMP).write_text(key, "utf8")
     if site.exists():
