@@ -15,7 +15,12 @@ from pathlib import Path
 
 EPOCH = (2026, 1, 1, 0, 0, 0)
 NOT_SERVED = ("editor", "README.md", "__pycache__")
-LOADED = ("vendor/pyodide/pyodide.asm.wasm.gz", "vendor/pyodide/python_stdlib.zip", "vendor/pyodide/pyodide-lock.json", "session.py")
+LOADED = (
+    "session.py",
+    "vendor/pyodide/pyodide-lock.json",
+    "vendor/pyodide/pyodide.asm.wasm.gz",
+    "vendor/pyodide/python_stdlib.zip",
+)
 """What the worker counts while it loads, besides the package."""
 
 

@@ -21,8 +21,30 @@ from functools import cache
 from pathlib import Path
 
 ELSEWHERE = frozenset(
-    "asyncio concurrent ctypes curses dbm lzma multiprocessing resource select signal socket socketserver sqlite3 ssl "
-    "subprocess tempfile test threading tkinter turtle venv webbrowser".split()
+    [
+        "asyncio",
+        "concurrent",
+        "ctypes",
+        "curses",
+        "dbm",
+        "lzma",
+        "multiprocessing",
+        "resource",
+        "select",
+        "signal",
+        "socket",
+        "socketserver",
+        "sqlite3",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "test",
+        "threading",
+        "tkinter",
+        "turtle",
+        "venv",
+        "webbrowser",
+    ]
 )
 """Modules of the standard library that the browser's Python lacks, or that need processes, threads or a network."""
 
@@ -264,9 +286,10 @@ def split_check(code: str) -> tuple[str, str]:
     """A cell with the tag ``check``: the reader's empty cell, which is the string at its beginning, and the rest."""
     body = ast.parse(code).body
     first = body[0] if body else None
-    if not (isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)):
-        raise ValueError('a check begins with a string: what stands in the reader\'s empty cell, """answer = None"""')
-    return first.value.value.strip("\n") + "\n", "\n".join(code.splitlines()[first.end_lineno or 0 :]).strip("\n") + "\n"
+    text = first.value.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else None
+    if first is None or not isinstance(text, str):
+        raise ValueError('a check begins with a string: what stands in the reader\'s empty cell, """answer = ..."""')
+    return text.strip("\n") + "\n", "\n".join(code.splitlines()[first.end_lineno or 0 :]).strip("\n") + "\n"
 
 
 def runnable(statement: Statement, spoilt: set[str], package: Package) -> bool:
@@ -319,9 +342,7 @@ def read_program(cells: list[Cell], package: Package) -> Program:
     return program
 
 
-def _exercise(
-    cell: Cell, before: dict[str, tuple[int, frozenset[str], frozenset[str]]], package: Package
-) -> Exercise:
+def _exercise(cell: Cell, before: dict[str, tuple[int, frozenset[str], frozenset[str]]], package: Package) -> Exercise:
     if not cell.solution_of:
         raise ValueError("a check stands in a solution, between solution-start and solution-end")
     if "remove-cell" not in cell.tags:

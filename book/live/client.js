@@ -246,7 +246,11 @@ export class Editable {
       const parts = new DOMParser().parseFromString(text, "text/html").body;
       for (const part of parts.querySelectorAll("script, style, iframe, object, embed, link, meta")) part.remove();
       box.append(...parts.childNodes);
-    } else this.output.appendChild(make("p", `live-${kind}`, kind === "wrong" ? text : this.app.say(kind, { name: text })));
+    } else {
+      const said = this.output.appendChild(make("p", `live-${kind}`));
+      said.setAttribute("role", "alert");
+      said.textContent = kind === "wrong" ? text : this.app.say(kind, { name: text });
+    }
   }
 }
 

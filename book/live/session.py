@@ -145,9 +145,9 @@ class Session:
 
     @staticmethod
     def readable(error):
-        """The traceback without what lies above the cell, and of a long one the last calls."""
+        """The traceback without what lies above the reader's code, and of a long one the last calls."""
         frames = error.__traceback__
-        while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        while frames is not None and frames.tb_frame.f_code.co_filename in (__file__, "check"):
             frames = frames.tb_next
         lines = traceback.TracebackException(type(error), error, frames, limit=-FRAMES).format()
         return "".join(lines)
@@ -163,6 +163,7 @@ class Session:
             self.send("wrong", str(error))
         except Exception as error:
             self.send("error", self.readable(error))
+            self.send("unread", "")
         else:
             self.send("right", "")
             return True

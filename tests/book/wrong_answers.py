@@ -7,7 +7,7 @@ from __future__ import annotations
 
 RIGHT = ("", "")
 
-COPYIST = '''
+COPYIST = """
 def copyist(seen, action):
     if seen == "room":
         return "inspect"
@@ -16,14 +16,14 @@ def copyist(seen, action):
     if seen == "invalid":
         return WAIT
     return f"open_{action[7:]}" if seen == "key_held" else "finish"
-'''
-TIMED = '''
+"""
+TIMED = """
 def timed(seen, turn):
     if seen.startswith("clue"):
         return f"pickup_{seen[5:]}" if turn == 1 else f"open_{seen[5:]}"
     return "finish" if seen == "door_open" else LATER
-'''
-CARRIED = '''
+"""
+CARRIED = """
 def carried(rewards, values, mask, gamma, lam):
     v = running = START
     out = []
@@ -35,7 +35,7 @@ def carried(rewards, values, mask, gamma, lam):
         else:
             MASKED
     return out[::ORDER]
-'''
+"""
 
 
 def carried(start: str = "F(0)", masked: str = "pass", order: str = "-1") -> str:

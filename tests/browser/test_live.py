@@ -39,7 +39,8 @@ EVERY_CELL = """async ([names, languages]) => {
   const call = (method, ...args) => new Promise((done) => ((end = done), worker.postMessage({ method, args })));
   const report = { cells: 0, differ: [], slowest: 0 };
   for (const language of languages) for (const name of names) {
-    const page = new DOMParser().parseFromString(await (await fetch(`../${language}/${name}.html`)).text(), "text/html");
+    const html = await (await fetch(`../${language}/${name}.html`)).text();
+    const page = new DOMParser().parseFromString(html, "text/html");
     const cells = [...page.querySelectorAll("div.cell")], live = page.querySelectorAll("div.cell.live");
     const data = page.querySelector("script[data-page]")?.dataset.page;
     if (!data) continue;
@@ -51,9 +52,10 @@ EVERY_CELL = """async ([names, languages]) => {
       const begun = performance.now();
       const ok = await call("run", code ?? cells[cell].querySelector(".cell_input pre").textContent, `cell ${cell}`);
       report.slowest = Math.max(report.slowest, (performance.now() - begun) / 1000);
-      const built = [...cells[cell].querySelectorAll(".cell_output .stream pre")].map((pre) => pre.textContent).join("");
+      const outputs = [...cells[cell].querySelectorAll(".cell_output .stream pre")];
+      const built = outputs.map((pre) => pre.textContent).join("");
       report.cells += code === undefined;
-      const same = shown.replace(/\\n+/g, "\\n").trim() === built.replace(/\\n+/g, "\\n").trim(); // see below
+      const same = shown.replace(/\\n+/g, "\\n").trim() === built.replace(/\\n+/g, "\\n").trim();
       if (!ok || (code === undefined && !same)) report.differ.push({ language, name, cell, code, shown, built });
     }
   }
