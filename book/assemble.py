@@ -11,6 +11,7 @@ from pathlib import Path
 
 from book import execute, web
 from book.layout import LANGUAGES, Book
+from book.offer import STAMP, course_name, offer
 
 ROOT_PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -77,14 +78,6 @@ ROOT_FILES = ("_config.yml", "_toc.yml", "pyproject.toml", "CITATION.cff", "CHAN
 
 NOT_IN_COURSE = frozenset({"__pycache__", ".ipynb_checkpoints", "_build"})
 EPOCH = (2026, 1, 1, 0, 0, 0)
-
-STAMP = ".stamp"
-"""A file of the site that says from which sources it was built."""
-
-
-def course_name(version: str) -> str:
-    """File name of the course archive, without suffix; the folder inside has the same name."""
-    return f"keydoor-book-{version}"
 
 
 def write_course(book: Book, path: Path, version: str) -> None:
@@ -153,6 +146,7 @@ def assemble(book: Book, version: str, key: str) -> Path:
     if schema.is_file():
         shutil.copy(schema, fresh / schema.name)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
+    offer(book, fresh, version, key)
     web.finish(book, fresh)
     (fresh / STAMP).write_text(key, "utf8")
     if site.exists():

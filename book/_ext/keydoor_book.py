@@ -57,6 +57,9 @@ WORDS = {
         "book": "Оглавление книги",
         "home": "К началу книги",
         "course": "Весь курс одним архивом (zip)",
+        "editions": {"pdf": "Вся книга, PDF", "epub": "Вся книга, EPUB", "tooltip": "Скачать книгу одним файлом"},
+        "colab": "Открыть блокнот в Colab",
+        "install": "Устанавливает пакет книги там, где его нет, например в Colab.",
         "citing": {"title": "Как сослаться на эту страницу", "version": "Версия", "url": "URL: "},
         "permalinks": {"result": "Ссылка на этот результат", "exercise": "Ссылка на это упражнение"},
         "talk": {
@@ -89,6 +92,9 @@ WORDS = {
         "book": "Contents of the book",
         "home": "Start of the book",
         "course": "The whole course as one archive (zip)",
+        "editions": {"pdf": "Whole book, PDF", "epub": "Whole book, EPUB", "tooltip": "Download the book as one file"},
+        "colab": "Open the notebook in Colab",
+        "install": "Installs the package of the book where it is missing, for example in Colab.",
         "citing": {"title": "Cite this page", "version": "Version", "url": ""},
         "permalinks": {"result": "Link to this result", "exercise": "Link to this exercise"},
         "talk": {

@@ -74,7 +74,7 @@ def check(book: Book) -> list[Problem]:
     good = cache_folder(book) / "equations-good"
     key = _key(book, job)
     if problems or not good.is_file() or good.read_text("utf8") != key:
-        results = _run(job)
+        results = run(job)
         for group, messages in zip(groups, results, strict=True):
             problems += [_problem(item, text) for item, text in zip(group, messages, strict=True) if text is not None]
     if not problems:
@@ -96,7 +96,8 @@ def _key(book: Book, job: str) -> str:
     return digest.hexdigest()
 
 
-def _run(job: str) -> list[list[str | None]]:
+def run(job: str) -> list[list[str | None]]:
+    """Give a job to MathJax; ``mathjax.cjs`` says what it holds and what comes back."""
     command = [str(CHECKER)]
     result = node(command, return_completed_process=True, input=job, stdout=subprocess.PIPE, encoding="utf8")
     try:

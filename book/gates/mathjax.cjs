@@ -1,7 +1,7 @@
 // Give TeX to the MathJax that the site serves, and say what it refuses.
 //
 // stdin:  {"folder": where tex-mml-chtml.js lies, "config": mathjax3_config, "pages": [[{"tex": …, "display": …}, …], …]}
-// stdout: [[null or a message, …], …]
+// stdout: [[null or a message, …], …]; with "mathml": true in the job, the formulas as MathML in place of null
 //
 // MathJax expects a browser. It reads TeX without one, but while it is loaded it asks after the document; an object
 // that answers every question with itself is enough. One page shares its macros and labels, as in the browser.
@@ -9,7 +9,7 @@ const fs = require("fs");
 const path = require("path");
 const vm = require("vm");
 
-const {folder, config, pages} = JSON.parse(fs.readFileSync(0, "utf8"));
+const {folder, config, pages, mathml} = JSON.parse(fs.readFileSync(0, "utf8"));
 
 const nothing = new Proxy(function () {}, {
   get: (_, key) => {
@@ -53,6 +53,8 @@ async function check() {
   const {AbstractMathItem} = internals.core.MathItem;
   const {MmlFactory} = internals.core.MmlTree.MmlFactory;
   const {handleRetriesFor} = internals.util.Retries;
+  const {SerializedMmlVisitor} = internals.core.MmlTree.SerializedMmlVisitor;
+  const writer = new SerializedMmlVisitor();
   const results = [];
   const good = new Set(); // the two languages share most formulas; one is not read again unless its page has own macros
   for (const page of pages) {
@@ -61,14 +63,15 @@ async function check() {
     jax.setMmlFactory(new MmlFactory());
     const found = [];
     for (const {tex, display} of page) {
-      if (!own && good.has(`${display} ${tex}`)) {
+      if (!own && !mathml && good.has(`${display} ${tex}`)) {
         found.push(null);
         continue;
       }
       try {
         // A macro that MathJax loads on demand throws a retry; the promise waits for the file or fails with it.
-        await handleRetriesFor(() => jax.compile(new AbstractMathItem(tex, jax, display), {}));
-        found.push(null);
+        let root;
+        await handleRetriesFor(() => { root = jax.compile(new AbstractMathItem(tex, jax, display), {}); });
+        found.push(mathml ? writer.visitTree(root) : null);
         if (!own) good.add(`${display} ${tex}`);
       } catch (error) {
         found.push(explained(String(error?.message ?? error)));
