@@ -31,7 +31,9 @@ from citing import read_citation
 from keydoor_book import WORDS
 
 STYLE = Path(__file__).with_name("edition.css")
-ASIDE = re.compile(r"<(svg|pre)\b.*?</\1>", re.S)
+ASIDE = re.compile(r"<(svg|pre|mjx-container)\b.*?</\1>", re.S)
+MATHML = re.compile(r"<mjx-assistive-mml[^>]*>(.*?)</mjx-assistive-mml>", re.S)
+"""The MathML of a formula, inside what MathJax draws of it."""
 PLACEHOLDER = re.compile(r'<svg data-number="(\d+)"></svg>')
 NOT_TAKEN = (
     "a.headerlink, a:has(> .viewcode-link), script, button, form, input, template, .toctree-wrapper, .d-print-none"
@@ -43,8 +45,8 @@ NOT_TAKEN = (
 class Chapter:
     """One page of the book, without the frame of the site.
 
-    ``body`` is a tree that may be changed. Figures, formulas as MathML and code are kept aside in ``pieces`` as text: a
-    parser of HTML would change the first two and take long for the third.
+    ``body`` is a tree that may be changed. Figures, formulas and code are kept aside in ``pieces`` as text: a parser of
+    HTML would change the first two and take long for the third.
     """
 
     name: str
@@ -58,11 +60,6 @@ class Chapter:
         """The body as HTML that is well-formed XML too, with all its pieces."""
         return PLACEHOLDER.sub(lambda found: self.pieces[int(found[1])], str(self.body))
 
-    def put_aside(self, piece: str) -> Tag:
-        """Keep a piece of text; gives what stands for it in the tree."""
-        self.pieces.append(piece)
-        return BeautifulSoup("", "html.parser").new_tag("svg", attrs={"data-number": str(len(self.pieces) - 1)})
-
     def places(self) -> set[str]:
         """Identifiers of all places of the chapter."""
         return {str(element["id"]) for element in [self.body, *self.body.find_all(id=True)] if element.get("id")}
@@ -72,7 +69,7 @@ class Chapter:
         for heading in self.body.select("h2"):
             parent = heading.parent
             if parent is not None and parent.name == "section" and parent.get("id"):
-                yield str(parent["id"]), heading.get_text()
+                yield str(parent["id"]), words(heading, self.pieces)
 
 
 # --- reading the pages ----------------------------------------------------------------------------------------------
@@ -121,7 +118,7 @@ def read_chapter(path: Path, name: str, part: str) -> Chapter:
     body, heading = soup.find("section"), soup.find("h1")
     if not isinstance(body, Tag) or not isinstance(heading, Tag):
         raise ValueError(f"{path}: no title in this page")
-    return Chapter(name, part, heading.get_text().strip(), body, pieces, styles)
+    return Chapter(name, part, words(heading, pieces), body, pieces, styles)
 
 
 def read_chapters(book: Book, language: str) -> list[Chapter]:
@@ -194,9 +191,15 @@ def light_code(site: Path) -> str:
     return "".join(f"{rule}\n" for rule in re.findall(r'^html\[data-theme="light"\] (.*)$', code, flags=re.M))
 
 
-def plain(text: str) -> str:
-    """The formulas of a title as words: ``\\(\\lambda\\)`` stands there as TeX."""
-    return " ".join(re.sub(r"\\[()]", "", text).split())
+def words(heading: Tag, pieces: list[str]) -> str:
+    """The text of a title, with the letters of its formulas."""
+
+    def letters(found: re.Match[str]) -> str:
+        formula = MATHML.search(pieces[int(found[1])])
+        return formula[1] if formula else ""
+
+    text = re.sub(r"<[^>]*>", "", PLACEHOLDER.sub(letters, str(heading)))
+    return " ".join(html.unescape(text).split())
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

@@ -1,13 +1,12 @@
 """The book as an EPUB for each language: ``python -m book.epub``, after ``make book``.
 
-Its chapters are the pages of the built site as XHTML, its figures SVG inside them, and its formulas MathML, which the
-MathJax of the site makes under Node, as it does when the build checks the formulas.
+Its chapters are the pages of the built site as XHTML, its figures SVG inside them, and its formulas the MathML that
+stands in the pages for screen readers.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import posixpath
 import re
 import sys
@@ -18,12 +17,9 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from xml.etree import ElementTree
 
-from bs4 import Tag
-
 from book import editions
 from book.assemble import EPOCH
-from book.editions import Chapter, Front, escaped, plain
-from book.gates.equations import configuration, run
+from book.editions import MATHML, Chapter, Front, escaped
 from book.layout import Book
 
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}
@@ -31,14 +27,12 @@ WORDS = {
     "en": {
         "contents": "Contents",
         "start": "Start of the text",
-        "access": "Formulas are MathML with their TeX as alternative text; every figure has an alternative text; all "
-        "of the book can be read aloud.",
+        "access": "Formulas are MathML, every figure has an alternative text, and all of the book can be read aloud.",
     },
     "ru": {
         "contents": "Оглавление",
         "start": "Начало текста",
-        "access": "Формулы записаны в MathML и дополнены исходным TeX, у каждого рисунка есть описание; книгу можно "
-        "целиком прослушать.",
+        "access": "Формулы записаны в MathML, у каждого рисунка есть описание, и книгу можно целиком прослушать.",
     },
 }
 
@@ -128,51 +122,30 @@ def letter(character: str, variant: str) -> str:
     return character
 
 
-def readable(mathml: str, tex: str, display: bool) -> str:
-    """MathML of MathJax as EPUB wants it: without notes of MathJax, in letters that need no style, with its TeX."""
-    mathml = re.sub(r'\s(?:data-[\w-]+|class)="[^"]*"', "", mathml)
+def readable(piece: str) -> str:
+    """The MathML of a formula as EPUB wants it: without notes of MathJax, and in letters that need no style."""
+    found = MATHML.search(piece)
+    if found is None:
+        raise ValueError(f"a formula without MathML: {piece[:120]}")
+    mathml = re.sub(r'\s(?:data-[\w-]+|class)="[^"]*"', "", found[1])
 
     def styled(token: re.Match[str]) -> str:
         text = "".join(letter(character, token[2]) for character in token[4])
         return f"<{token[1]}{token[3]}>{text}</{token[1]}>"
 
     variants = "|".join(ALPHABETS)
-    mathml = re.sub(rf'<(m[ion]) mathvariant="({variants})"([^>]*)>([^<&]*)</\1>', styled, mathml)
-    head = f'<math xmlns="http://www.w3.org/1998/Math/MathML" alttext="{escaped(tex)}"'
-    return re.sub(r"<math\b[^>]*", lambda _: f'{head} display="block"' if display else head, mathml, count=1).strip()
+    return re.sub(rf'<(m[ion]) mathvariant="({variants})"([^>]*)>([^<&]*)</\1>', styled, mathml).strip()
 
 
-def set_formulas(book: Book, chapters: list[Chapter]) -> None:
-    """Put MathML in place of the TeX of all chapters.
+def set_formulas(chapter: Chapter) -> None:
+    """Put MathML in place of what MathJax draws.
 
     Raises:
-        ValueError: if MathJax does not understand a formula.
+        ValueError: if a formula has none, because the site was not built as it should be.
     """
-    places = [[(box, formula(box)) for box in chapter.body.select("span.math, div.math")] for chapter in chapters]
-    job = {
-        "folder": str(book.source / "vendor" / "mathjax"),
-        "config": configuration(book),
-        "mathml": True,
-        "pages": [[{"tex": tex, "display": box.name == "div"} for box, tex in page] for page in places],
-    }
-    for chapter, page, results in zip(chapters, places, run(json.dumps(job)), strict=True):
-        for (box, tex), mathml in zip(page, results, strict=True):
-            if mathml is None or not mathml.startswith("<math"):
-                raise ValueError(f"{chapter.name}: no MathML for {tex!r}: {mathml}")
-            number = box.find(class_="eqno")
-            box.clear()
-            if isinstance(number, Tag):
-                box.append(number)
-            box.append(chapter.put_aside(readable(mathml, tex, box.name == "div")))
-
-
-def formula(box: Tag) -> str:
-    """The TeX of a formula of a page, without its brackets and its number."""
-    number = box.find(class_="eqno")
-    text = box.get_text()
-    if isinstance(number, Tag):
-        text = text.replace(number.get_text(), "", 1)
-    return re.sub(r"^\\[(\[]|\\[)\]]$", "", text.strip()).strip()
+    if chapter.body.find(class_="math") and not any(piece.startswith("<mjx-") for piece in chapter.pieces):
+        raise ValueError(f"{chapter.name}: the formulas of this page are not set")
+    chapter.pieces[:] = [readable(piece) if piece.startswith("<mjx-") else piece for piece in chapter.pieces]
 
 
 def link(here: str, name: str, place: str) -> str:
@@ -192,7 +165,7 @@ def chapter_page(chapter: Chapter, language: str) -> str:
     style = "".join(f"<style>{text}</style>\n" for text in chapter.styles)
     page = PAGE.format(
         language=language,
-        title=escaped(plain(chapter.title)),
+        title=escaped(chapter.title),
         up="../" * chapter.name.count("/"),
         style=style,
         body=chapter.text(),
@@ -214,11 +187,9 @@ def navigation(front: Front, chapters: list[Chapter]) -> str:
             lines += (["</ol></li>"] if part else []) + [f"<li><span>{escaped(chapter.part)}</span><ol>"]
             part = chapter.part
         file = f"{chapter.name}.xhtml"
-        sections = [
-            f'<li><a href="{file}#{place}">{escaped(plain(title))}</a></li>' for place, title in chapter.sections()
-        ]
+        sections = [f'<li><a href="{file}#{place}">{escaped(title)}</a></li>' for place, title in chapter.sections()]
         inside = f"<ol>{''.join(sections)}</ol>" if sections else ""
-        lines.append(f'<li><a href="{file}">{escaped(plain(chapter.title))}</a>{inside}</li>')
+        lines.append(f'<li><a href="{file}">{escaped(chapter.title)}</a>{inside}</li>')
     lines += ["</ol></li>", "</ol>"] if part else ["</ol>"]
     toc = "\n".join(lines)
     body = (
@@ -273,9 +244,9 @@ def edition(book: Book, language: str, version: str) -> bytes:
     chapters = editions.read_chapters(book, language)
     address = f"{front.address}{language}/" if front.address else ""
     editions.relink(chapters, address, link)
-    set_formulas(book, chapters)
     pictures = {}
     for chapter in chapters:
+        set_formulas(chapter)
         for image in chapter.body.select("img[src]"):
             path = posixpath.normpath(posixpath.join(posixpath.dirname(chapter.name), str(image["src"])))
             pictures[path] = (site / path).read_bytes()

@@ -1,7 +1,7 @@
 """The book as a PDF for each language: ``python -m book.pdf``, after ``make book``.
 
-The chapters of the built site are joined into one page and printed by the Chromium of the system. The MathJax of the
-site sets the formulas. It is printed twice: the first time shows on which pages the chapters begin, for the table of
+The chapters of the built site, whose formulas are set, are joined into one page and printed by the Chromium of the
+system. It is printed twice: the first time shows on which pages the chapters begin, for the table of
 contents of the second. Chromium leaves the tags for screen readers uncompressed, most of the file; that is mended last.
 """
 
@@ -24,8 +24,7 @@ from playwright.sync_api import Page, Route, sync_playwright
 
 from book import editions
 from book.chromium import find_chromium, missing
-from book.editions import Chapter, Front, escaped, plain
-from book.gates.equations import configuration
+from book.editions import MATHML, Chapter, Front, escaped
 from book.layout import Book
 
 HOST = "http://book.invalid"  # nothing is served: each request is answered from the folder of the site
@@ -41,9 +40,8 @@ PAGE = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <title>{title}</title>
+<link rel="stylesheet" href="/_static/formulas.css">
 <style>{style}</style>
-<script>window.MathJax = {mathjax};</script>
-<script defer src="/mathjax/tex-mml-chtml.js"></script>
 </head>
 <body class="paper">
 <header class="title-page">
@@ -96,7 +94,7 @@ def identifier(chapter: str, place: str = "") -> str:
 
 def joined(chapter: Chapter) -> str:
     """A chapter inside the joined page: its identifiers are its own, and its headings stand below that of its part."""
-    text = chapter.text()
+    text = MATHML.sub("", chapter.text())
     if chapter.part:
         text = re.sub(r"(?<=<)(/?)h([1-5])\b", lambda found: f"{found[1]}h{int(found[2]) + 1}", text)
     mark = identifier(chapter.name)
@@ -116,7 +114,7 @@ def contents(chapters: list[Chapter]) -> str:
         if chapter.part != part:
             part = chapter.part
             lines.append(f'<li class="part">{escaped(part)}</li>')
-        title = escaped(plain(chapter.title))
+        title = escaped(chapter.title)
         lines.append(f'<li><a href="#{identifier(chapter.name)}">{title}</a><span class="number">000</span></li>')
     return "\n".join([*lines, "</ol>"])
 
@@ -128,7 +126,7 @@ def document(book: Book, front: Front, chapters: list[Chapter]) -> str:
     style.append(editions.STYLE.read_text("utf8"))
     bodies, part = [], ""
     for number, chapter in enumerate(chapters):
-        head = plain(chapter.title)
+        head = chapter.title
         style.append(f"@page c{number} {{ @top-center {{ content: {json.dumps(head, ensure_ascii=False)}; }} }}")
         opening, level = "", "" if chapter.part else ' class="first"'
         if chapter.part != part:
@@ -138,18 +136,10 @@ def document(book: Book, front: Front, chapters: list[Chapter]) -> str:
             f'<article id="{identifier(chapter.name)}"{level} style="page: c{number}">{opening}'
             f"{joined(chapter)}</article>"
         )
-    mathjax = configuration(book)
-    options = {
-        **mathjax.get("options", {}),
-        "ignoreHtmlClass": "paper",
-        "processHtmlClass": "math",
-        "enableAssistiveMml": False,
-    }
     return PAGE.format(
         language=front.language,
         title=escaped(front.title),
         style="\n".join(style),
-        mathjax=json.dumps({**mathjax, "options": options}),
         authors=escaped(front.authors),
         date=front.date,
         licence=escaped(front.licence),
@@ -174,7 +164,7 @@ def answer(site: Path, text: str, route: Route) -> None:
 
 @contextmanager
 def opened(site: Path, text: str) -> Iterator[Page]:
-    """The joined page in a browser, as wide as the text on paper, with its formulas set.
+    """The joined page in a browser, as wide as the text on paper, ready to be printed.
 
     Raises:
         SystemExit: if there is no browser, or too old a one.
@@ -194,7 +184,6 @@ def opened(site: Path, text: str) -> Iterator[Page]:
         lost: list[str] = []
         page.on("requestfailed", lambda request: lost.append(f"not found: {request.url}"))
         page.goto(f"{HOST}/")
-        page.evaluate("() => MathJax.startup.promise")
         page.evaluate(FIT)
         check(page, lost)
         yield page
@@ -204,11 +193,10 @@ def check(page: Page, lost: list[str]) -> None:
     """Refuse what paper would show wrongly.
 
     Raises:
-        SystemExit: if a file was not found, a formula not understood, or something does not fit on the paper.
+        SystemExit: if a file was not found, or something does not fit on the paper.
     """
     faults = [
         *lost,
-        *(f"formula not understood: {text}" for text in page.locator("mjx-merror").all_text_contents()),
         *(f"does not fit on the paper: {text}" for text in page.evaluate(CLIPPED)),
     ]
     if faults:
