@@ -89,7 +89,7 @@ def transfer_rows(
         horizon: turns that the task allows, at least 1.
 
     Returns:
-        A row for each test and seed: ``test``, ``language``, ``wording``, ``names``, ``horizon``, ``seed``, ``before``
+        Rows, one for each test and seed, with ``test``, ``language``, ``wording``, ``names``, ``horizon``, ``seed``, ``before``
         and ``after``.
 
     Raises:
