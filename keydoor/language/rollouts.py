@@ -101,7 +101,7 @@ def turn_advantages(group: Sequence[Rollout], *, reward_mode: str = "sparse", sc
         scale: whether the deviation divides.
 
     Returns:
-        A list for each rollout with a number for each turn; in the mode ``sparse`` all turns of a rollout have the same.
+        A list for each rollout with a number for each turn, in the mode ``sparse`` the same for all turns.
 
     Raises:
         ValueError: an empty group, or an unknown reward mode.
