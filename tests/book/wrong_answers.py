@@ -88,7 +88,7 @@ WRONG: dict[str, list[tuple[str, tuple[str, str]]]] = {
         ("real = 0.99\nsmallest = 891", ("the discount that was set", "Это заданный дисконт")),
         ("real = 1 - 1 / 128\nsmallest = 891", ("the share of rows", "Это доля строк")),
         ("real = 0.98\nsmallest = 891", ("0.98000 is not right", "0.98000 неверен")),
-        ("real = 0.99 * 127 / 128\nsmallest = 990", ("nine tenths of 100", "из 100 шагов")),
+        ("real = 0.99 * 127 / 128\nsmallest = 990", ("of 100 steps at least 90", "из 100 шагов")),
         ("real = 0.99 * 127 / 128\nsmallest = 900", ("N = 900", "N = 900")),
     ],
     "ex-stopping-rows": [
