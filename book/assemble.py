@@ -13,6 +13,7 @@ from book import execute, typeset, web
 from book._ext import live_files
 from book._ext.runnable import read_package
 from book.layout import LANGUAGES, Book
+from book.offer import STAMP, course_name, offer
 
 ROOT_PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -79,14 +80,6 @@ ROOT_FILES = ("_config.yml", "_toc.yml", "pyproject.toml", "CITATION.cff", "CHAN
 
 NOT_IN_COURSE = frozenset({"__pycache__", ".ipynb_checkpoints", "_build"})
 EPOCH = (2026, 1, 1, 0, 0, 0)
-
-STAMP = ".stamp"
-"""A file of the site that says from which sources it was built."""
-
-
-def course_name(version: str) -> str:
-    """File name of the course archive, without suffix; the folder inside has the same name."""
-    return f"keydoor-book-{version}"
 
 
 def write_course(book: Book, path: Path, version: str) -> None:
@@ -164,6 +157,7 @@ def assemble(book: Book, version: str, key: str) -> Path:
     write_live(book, fresh)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
     typeset.typeset(book, fresh)
+    offer(book, fresh, version, key)
     web.finish(book, fresh)
     (fresh / STAMP).write_text(key, "utf8")
     if site.exists():
