@@ -53,7 +53,10 @@ WRONG: dict[str, list[tuple[str, tuple[str, str]]]] = {
         ("wins_of = {4: 1, 5: 8}\nby_hand = F(1)", ("8 is too few", "8 — слишком мало")),
         ("wins_of = {4: 1, 5: 16}\nby_hand = F(1)", ("16 is too many", "16 — слишком много")),
         ("wins_of = {4: 1, 5: 10}\nby_hand = F(11, 6**5)", ("give each length its own", "у каждой длины она своя")),
-        ("wins_of = {4: 1, 5: 10}\nby_hand = F(10, 6**5)", ("add the sequences", "сложите вероятности последовательностей")),
+        (
+            "wins_of = {4: 1, 5: 10}\nby_hand = F(10, 6**5)",
+            ("add the sequences", "сложите вероятности последовательностей"),
+        ),
     ],
     "ex-environment-notebook": [
         (COPYIST.replace("WAIT", "action"), RIGHT),
