@@ -29,7 +29,7 @@ def test_slides_show_results_and_figures(site: Book, language: str) -> None:
     assert figure.svg["aria-label"] == {"en": "A line that rises from 0 to 1", "ru": "Линия растёт от 0 до 1"}[language]
     assert {"en": "Fig. 1", "ru": "Рис. 1"}[language] in figure.get_text()
     heading = {"en": "Proposition 1 (A result)", "ru": "Предложение 1 (Результат)"}[language]
-    assert " ".join(result.h2.get_text().split()) == heading
+    assert " ".join(result.h1.get_text().split()) == heading
     assert {"en": "Proof", "ru": "Доказательство"}[language] not in soup.get_text()
     for slide in (figure, result):
         assert f"index.html#{slide['id']}" in [link["href"] for link in slide.select("a")]
