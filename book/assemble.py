@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from book import execute, typeset, web
+from book._ext import live_files
+from book._ext.runnable import read_package
 from book.layout import LANGUAGES, Book
 from book.offer import STAMP, course_name, offer
 
@@ -123,6 +125,13 @@ def site_is_fresh(book: Book, environ: Mapping[str, str] = os.environ) -> bool:
     return stamp.is_file() and stamp.read_text("utf8") == site_key(book, environ)
 
 
+def write_live(book: Book, folder: Path) -> None:
+    """The files behind live cells, beside the folders of the languages; a book without them has no live cells."""
+    live, package = book.source / "live", book.root / "keydoor"
+    if live.is_dir():
+        live_files.write(folder, live, package, read_package(package).modules)
+
+
 def assemble(book: Book, version: str, key: str) -> Path:
     """Make the site beside the old one, then put it in the old one's place.
 
@@ -145,6 +154,7 @@ def assemble(book: Book, version: str, key: str) -> Path:
     schema = book.root / "keydoor" / "rollout.schema.json"
     if schema.is_file():
         shutil.copy(schema, fresh / schema.name)
+    write_live(book, fresh)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
     typeset.typeset(book, fresh)
     offer(book, fresh, version, key)
