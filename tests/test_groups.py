@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keydoor.estimators import group_gradient_factor
 from keydoor.groups import group_advantages, informative_group_probability
 
 # --- mixed groups ------------------------------------------------------------------------------------------------
@@ -368,3 +369,4 @@ def test_the_scale_can_turn_the_direction_round_with_three_rewards():
 
     assert update(False) == pytest.approx(3 / 4 * 1 / 4 * (5 / 4 - 1))
     assert update(True) < -0.01
+    assert group_gradient_factor(1 / 8, 4) > 0
