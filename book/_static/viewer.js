@@ -51,9 +51,9 @@
       made.addEventListener("click", act);
       return made;
     };
-    const first = button("⏮", words.first, () => { stop(); go(0); });
+    const first = button("|◀", words.first, () => { stop(); go(0); });
     const back = button("◀", words.back, () => { stop(); go(turn - 1); });
-    const run = button("▶︎ " + words.play, words.play, () => (timer ? stop() : start()));
+    const run = button(words.play, words.play, () => (timer ? stop() : start()));
     const next = button("▶", words.next, () => { stop(); go(turn + 1); });
     run.removeAttribute("title");
     const buttons = make("div", { className: "viewer-buttons" }, first, back, run, next);
@@ -75,12 +75,12 @@
     function stop() {
       clearInterval(timer);
       timer = 0;
-      run.textContent = "▶︎ " + words.play;
+      run.textContent = words.play;
       run.setAttribute("aria-label", words.play);
     }
     function start() {
       if (turn === episode().turns.length - 1) go(0);
-      run.textContent = "⏸︎ " + words.pause;
+      run.textContent = words.pause;
       run.setAttribute("aria-label", words.pause);
       timer = setInterval(() => {
         go(turn + 1);
