@@ -14,7 +14,6 @@ LIGHT = ("environment", "results", "tables", "texts")
 """Modules that need the standard library alone."""
 
 _HOME_OF_NAME = {
-    "ACTIONS": "tables",
     "ActionScorer": "scoring",
     "LANGUAGES": "texts",
     "LanguageSettings": "learning",
@@ -72,7 +71,6 @@ if TYPE_CHECKING:
     from keydoor.language.results import STORED as STORED
     from keydoor.language.results import stored as stored
     from keydoor.language.scoring import ActionScorer as ActionScorer
-    from keydoor.language.tables import ACTIONS as ACTIONS
     from keydoor.language.tables import SITUATIONS as SITUATIONS
     from keydoor.language.tables import Situation as Situation
     from keydoor.language.tables import Success as Success

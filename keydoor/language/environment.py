@@ -45,7 +45,7 @@ class TextKeyDoorEnv:
         self._state = 0
         self._horizon = 0
         self._turns = 0
-        self._said: dict[str, str] = {}
+        self._said = ("en", "plain")
         self._reward = 0.0
         self._stop_reason: str | None = None
 
@@ -77,10 +77,10 @@ class TextKeyDoorEnv:
         colour = one_of(target, "target", COLOURS)
         world = get_rules(one_of(rules, "rules", RULE_SETS))
         turns = whole(horizon, "horizon", least=1)
-        said = {"language": one_of(language, "language", LANGUAGES), "wording": one_of(wording, "wording", WORDINGS)}
+        said = one_of(language, "language", LANGUAGES), one_of(wording, "wording", WORDINGS)
         self.__init__()  # type: ignore[misc]  # whatever a later version keeps, an episode begins as the first one
         self._world, self._state, self._horizon, self._said = world, world.start[colour], turns, said
-        return "\n" + observation_text(world.start_observation, **said)
+        return "\n" + self._seen(world.start_observation)
 
     def inspect(self) -> str:
         """Look around the room. Shows the colour of the target door, for this one turn.
@@ -142,6 +142,10 @@ class TextKeyDoorEnv:
         """
         return self._reward
 
+    def _seen(self, observation: str) -> str:
+        language, wording = self._said
+        return observation_text(observation, language=language, wording=wording)
+
     def _act(self, action: str) -> str:
         if self._world is None:
             raise RuntimeError("no episode has begun; call reset first")
@@ -152,7 +156,7 @@ class TextKeyDoorEnv:
         self._state = outcome.state
         self._stop_reason = outcome.stop_reason or ("task_horizon" if self._turns == self._horizon else None)
         self._reward = outcome.base_reward
-        return observation_text(outcome.observation, **self._said)
+        return self._seen(outcome.observation)
 
 
 def call_of(action: str) -> tuple[str, dict[str, str]]:

@@ -220,7 +220,8 @@ def _policy_rows(table: Any) -> list[list[Number]]:
     rows = _rows(table, "table", unit_interval)
     for s, row in enumerate(rows):
         total = exact_sum(row)
-        if abs(total - 1) > (ROUNDING if isinstance(total, float) else 0):
+        tolerance = ROUNDING if isinstance(total, float) else 0.0
+        if not -tolerance <= total - 1 <= tolerance:
             refuse(f"the sum of table[{s}]", total, f"1: probabilities of the actions in {SITUATIONS[s].name!r}")
     return rows
 

@@ -205,14 +205,14 @@ def messages(
     """
     called = _checked(language, wording, names)
     shown = _demonstrated(called)
-    steps = (
-        ((None, None, None), "inspect"),
-        ((shown, None, None), f"pickup_{shown}"),
-        ((shown, shown, None), f"open_{shown}"),
-        ((shown, shown, shown), "finish"),
+    steps: tuple[tuple[str | None, str | None, str | None, str], ...] = (
+        (None, None, None, "inspect"),
+        (shown, None, None, f"pickup_{shown}"),
+        (shown, shown, None, f"open_{shown}"),
+        (shown, shown, shown, "finish"),
     )
     asked = situation_text(situation, language=language, wording=wording, names=names)
-    return _chat(language, [(_belief(*known, language, wording), action) for known, action in steps], asked)
+    return _chat(language, [(_belief(a, b, c, language, wording), action) for a, b, c, action in steps], asked)
 
 
 def _chat(language: str, turns: Sequence[tuple[str, str]], asked: str) -> list[dict[str, str]]:
