@@ -121,13 +121,14 @@ def turns_of(episode: dict[str, Any], language: str) -> list[dict[str, Any]]:
     ]
 
 
-class Episodes(SphinxDirective):
-    """``{episodes}``: watch the stored episodes of the model, before, half way and after training."""
-
-    def run(self) -> list[nodes.Node]:
-        language = self.config.language
-        words, data = WORDS[language], stored("episodes")
-        episodes = [
+def player(data: dict[str, Any], language: str) -> str:
+    """The box of the player: tables, and the same as JSON for the script."""
+    words = WORDS[language]
+    shown = {
+        "actions": data["actions"],
+        "stages": data["stages"],
+        "updates": data.get("updates", {}),
+        "episodes": [
             {
                 "stage": episode["stage"],
                 "target": episode["target"],
@@ -135,82 +136,78 @@ class Episodes(SphinxDirective):
                 "turns": turns_of(episode, language),
             }
             for episode in data["episodes"]
-        ]
-        shown = {
-            "actions": data["actions"],
-            "stages": data["stages"],
-            "updates": data.get("updates", {}),
-            "episodes": episodes,
-            "words": {key: value for key, value in words.items() if key not in OF_THE_TRANSCRIPT},
-        }
-        payload = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
-        html = (
-            f'<div class="keydoor-viewer" role="group" aria-label="{escape(words["player"])}">'
-            f"{self.tables(shown, language)}"
-            f'<script type="application/json" class="viewer-data">{payload}</script></div>'
-        )
-        return [nodes.raw("", html, format="html")]
+        ],
+        "words": {key: value for key, value in words.items() if key not in OF_THE_TRANSCRIPT},
+    }
+    payload = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True).replace("<", "\\u003c")
+    return (
+        f'<div class="keydoor-viewer" role="group" aria-label="{escape(words["player"])}">{tables(shown, language)}'
+        f'<script type="application/json" class="viewer-data">{payload}</script></div>'
+    )
 
-    @staticmethod
-    def tables(shown: dict[str, Any], language: str) -> str:
-        """The same as tables, one for each stage: for readers without scripts, and on paper."""
-        words, parts = WORDS[language], []
-        head = "".join(f'<th scope="col">{escape(column)}</th>' for column in words["columns"])
-        for stage in shown["stages"]:
-            rows = []
-            for episode in shown["episodes"]:
-                if episode["stage"] != stage:
-                    continue
-                end = words["end"][episode["end"]]
-                title = escape(f"{words['target'][episode['target']]}: {end}")
-                rows.append(f'<tr><th scope="rowgroup" colspan="5">{title}</th></tr>')
-                for number, turn in enumerate(episode["turns"], start=1):
-                    chance = percent(turn["chances"][shown["actions"].index(turn["action"])], language)
-                    cells = (number, turn["knows"], f"<code>{escape(turn['action'])}</code>", chance, turn["answer"])
-                    text = [cell if k == 2 else escape(str(cell)) for k, cell in enumerate(cells)]
-                    rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in text) + "</tr>")
-            update = shown["updates"].get(stage)
-            after = "" if update is None else f" ({escape(words['update'].format(update))})"
-            parts.append(
-                f"<details><summary>{escape(words['stages'][stage])}{after}</summary>"
-                f'<div class="table-wrapper"><table><thead><tr>{head}</tr></thead><tbody>'
-                f"{''.join(rows)}</tbody></table></div></details>"
-            )
-        return f'<div class="viewer-tables">{"".join(parts)}</div>'
+
+def tables(shown: dict[str, Any], language: str) -> str:
+    """A table for each stage: for readers without scripts, and on paper."""
+    words, parts = WORDS[language], []
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in words["columns"])
+    for stage in shown["stages"]:
+        rows = []
+        for episode in shown["episodes"]:
+            if episode["stage"] != stage:
+                continue
+            title = escape(f"{words['target'][episode['target']]}: {words['end'][episode['end']]}")
+            rows.append(f'<tr><th scope="rowgroup" colspan="5">{title}</th></tr>')
+            for number, turn in enumerate(episode["turns"], start=1):
+                chance = percent(turn["chances"][shown["actions"].index(turn["action"])], language)
+                action = f"<code>{escape(turn['action'])}</code>"
+                cells = (str(number), escape(turn["knows"]), action, chance, escape(turn["answer"]))
+                rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        update = shown["updates"].get(stage)
+        after = "" if update is None else f" ({escape(words['update'].format(update))})"
+        parts.append(
+            f"<details><summary>{escape(words['stages'][stage])}{after}</summary>"
+            f'<div class="table-wrapper"><table><thead><tr>{head}</tr></thead><tbody>'
+            f"{''.join(rows)}</tbody></table></div></details>"
+        )
+    return f'<div class="viewer-tables">{"".join(parts)}</div>'
+
+
+def transcript(data: dict[str, Any], language: str) -> str:
+    """The tokens of a transcript with a class for who wrote each, and a legend with counts."""
+    words, tokens = WORDS[language], data["tokens"]
+    counts = {source: sum(token["source"] == source for token in tokens) for source in words["sources"]}
+    spans, kinds = [], []
+    for token in tokens:
+        sampled = token["source"] == "sampled"
+        kind = "" if bool(token["assistant_mask"]) == sampled else "missed" if sampled else "wrong"
+        kinds.append(kind)
+        text = escape(token["text"], quote=False).replace("\n", '<i aria-hidden="true">↵</i>\n')
+        spans.append(f'<span class="{" ".join(filter(None, (token["source"], kind)))}">{text}</span>')
+    legend = [(source, name, counts[source]) for source, name in words["sources"].items()]
+    legend += [(f"template {kind}", words[kind], kinds.count(kind)) for kind in ("wrong", "missed")]
+    items = [
+        f'<li><span class="{names}">{escape(name)}</span>, {escape(words["tokens"].format(count))}</li>'
+        for names, name, count in legend
+        if count
+    ]
+    return (
+        f'<div class="keydoor-transcript"><ul>{"".join(items)}</ul><pre tabindex="0" role="region" '
+        f'aria-label="{escape(words["transcript"])}" lang="en">{"".join(spans)}</pre></div>'
+    )
+
+
+class Episodes(SphinxDirective):
+    """``{episodes}``: watch the stored episodes of the model, before, half way and after training."""
+
+    def run(self) -> list[nodes.Node]:
+        return [nodes.raw("", player(stored("episodes"), self.config.language), format="html")]
 
 
 class Transcript(SphinxDirective):
-    """``{transcript}``: the stored transcript; lines and marks below the tokens say who wrote them."""
+    """``{transcript}``: the stored transcript; lines and frames at the tokens say who wrote them."""
 
     def run(self) -> list[nodes.Node]:
-        words, tokens = WORDS[self.config.language], stored("transcript")["tokens"]
-        counts = {source: sum(token["source"] == source for token in tokens) for source in words["sources"]}
-        spans, kinds = [], []
-        for token in tokens:
-            sampled = token["source"] == "sampled"
-            wrong = bool(token["assistant_mask"]) and not sampled
-            missed = sampled and not token["assistant_mask"]
-            kinds += ["wrong"] * wrong + ["missed"] * missed
-            mark = " wrong" if wrong else " missed" if missed else ""
-            text = escape(token["text"], quote=False).replace("\n", '<i aria-hidden="true">↵</i>\n')
-            spans.append(f'<span class="{token["source"]}{mark}">{text}</span>')
-        legend = [
-            f'<li><span class="{source}">{escape(name)}</span>, {escape(words["tokens"].format(counts[source]))}</li>'
-            for source, name in words["sources"].items()
-            if counts[source]
-        ]
-        legend += [
-            f'<li><span class="template {kind}">{escape(words[kind])}</span>, '
-            f"{escape(words['tokens'].format(kinds.count(kind)))}</li>"
-            for kind in ("wrong", "missed")
-            if kind in kinds
-        ]
-        label = escape(words["transcript"])
-        html = (
-            f'<div class="keydoor-transcript"><ul>{"".join(legend)}</ul>'
-            f'<pre tabindex="0" role="region" aria-label="{label}" lang="en">{"".join(spans)}</pre></div>'
-        )
-        return [nodes.raw("", html, format="html")]
+        return [nodes.raw("", transcript(stored("transcript"), self.config.language), format="html")]
 
 
 def files_of_page(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
