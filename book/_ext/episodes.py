@@ -51,7 +51,7 @@ WORDS: dict[str, dict[str, Any]] = {
         },
         "wrong": "counted as the policy's by the template, drawn by nobody",
         "missed": "drawn from the policy, left out by the template",
-        "tokens": "{} tokens",
+        "tokens": "tokens: {}",
     },
     "ru": {
         "player": "Эпизоды модели",
