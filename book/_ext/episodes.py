@@ -173,7 +173,10 @@ def tables(shown: dict[str, Any], language: str) -> str:
 
 
 def transcript(data: dict[str, Any], language: str) -> str:
-    """The tokens of a transcript with a class for who wrote each, and a legend with counts."""
+    """The tokens of a transcript with a class for who wrote each, and a legend with counts.
+
+    The prompt, long and not the policy's, is folded away but for the header of the first answer.
+    """
     words, tokens = WORDS[language], data["tokens"]
     counts = {source: sum(token["source"] == source for token in tokens) for source in words["sources"]}
     spans, kinds = [], []
@@ -190,10 +193,20 @@ def transcript(data: dict[str, Any], language: str) -> str:
         for names, name, count in legend
         if count
     ]
+    asked = next((i for i, token in enumerate(tokens) if token["source"] != "prompt"), len(tokens))
+    headers = [i for i, token in enumerate(tokens[:asked]) if token["role"] == "assistant"]
+    fold = headers[0] if headers else asked
+    folded = f"<details><summary>{escape(words['sources']['prompt'])}</summary>{lines(spans[:fold], words)}</details>"
     return (
-        f'<div class="keydoor-transcript"><ul>{"".join(items)}</ul><pre tabindex="0" role="region" '
-        f'aria-label="{escape(words["transcript"])}" lang="en">{"".join(spans)}</pre></div>'
+        f'<div class="keydoor-transcript"><ul>{"".join(items)}</ul>'
+        f"{folded if fold else ''}{lines(spans[fold:], words)}</div>"
     )
+
+
+def lines(spans: list[str], words: dict[str, Any]) -> str:
+    """Tokens in a box that the keyboard can scroll; they are English on every page."""
+    label = escape(words["transcript"])
+    return f'<pre tabindex="0" role="region" aria-label="{label}" lang="en">{"".join(spans)}</pre>'
 
 
 class Episodes(SphinxDirective):

@@ -66,8 +66,9 @@ def test_the_transcript_marks_where_the_template_is_wrong(language: str) -> None
     The text is all there, and counted.
     """
     rows = [("<s>\n", "template", 0), ("\n", "template", 1), ("go", "sampled", 1), ("!", "sampled", 0)]
-    tokens = [{"text": text, "source": source, "assistant_mask": mask} for text, source, mask in rows]
-    html = transcript({"tokens": [*tokens, {"text": "ok", "source": "environment", "assistant_mask": 0}]}, language)
+    rows.append(("ok", "environment", 0))
+    tokens = [{"text": text, "source": source, "assistant_mask": mask, "role": ""} for text, source, mask in rows]
+    html = transcript({"tokens": tokens}, language)
     shown = html[html.index("<pre") :]
     spans = re.findall(r'<span class="([^"]*)">(.*?)</span>', shown, flags=re.S)
     assert [names for names, _ in spans] == ["template", "template wrong", "sampled", "sampled missed", "environment"]
@@ -76,3 +77,15 @@ def test_the_transcript_marks_where_the_template_is_wrong(language: str) -> None
     for name, count in ((words["sources"]["sampled"], 2), (words["wrong"], 1), (words["missed"], 1)):
         assert re.search(f"{re.escape(escape(name))}</span>, {re.escape(words['tokens'].format(count))}<", html)
     assert '<li><span class="prompt">' not in html  # there is none
+
+
+def test_the_prompt_is_folded_away_up_to_the_first_answer() -> None:
+    """The header that the template has put before the answer stays in sight: its tokens may be claimed by the mask."""
+    rows = [("system", "prompt"), ("assistant", "prompt"), ("assistant", "sampled")]
+    tokens = [
+        {"text": str(i), "source": source, "role": role, "assistant_mask": source == "sampled"}
+        for i, (role, source) in enumerate(rows)
+    ]
+    html = transcript({"tokens": tokens}, "en")
+    folded, shown = (re.findall(r"<span class=.*?>(\d)</span>", part) for part in html.split("</details>"))
+    assert (folded, shown) == (["0"], ["1", "2"])
