@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from keydoor._checks import refuse, whole
+from keydoor.language.weights import require
 
 TARGETS = ("q_proj", "v_proj", "o_proj")
 """The matrices that get an adapter."""
@@ -43,13 +44,14 @@ def adapt(model: Any, *, rank: int, layers: int, seed: int) -> list[Tensor]:
         ...
         ValueError: rank is 0; expected an integer not below 1
     """
-    from peft import LoraConfig, inject_adapter_in_model
-
     whole(rank, "rank", least=1)
     whole(seed, "seed", least=0, bits=63)
     count = len(model.model.layers)
     if whole(layers, "layers", least=1) > count:
         refuse("layers", layers, f"at most {count}, all that the model has")
+    require("peft")
+    from peft import LoraConfig, inject_adapter_in_model
+
     config = LoraConfig(
         r=rank,
         lora_alpha=2 * rank,
@@ -75,10 +77,8 @@ def forget(model: Any) -> None:
     Example:
         >>> forget(torch.nn.Linear(2, 2))
     """
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
     for name, module in list(model.named_modules()):
-        if isinstance(module, BaseTunerLayer):
+        if hasattr(module, "lora_A") and hasattr(module, "get_base_layer"):
             parent, _, child = name.rpartition(".")
             setattr(model.get_submodule(parent), child, module.get_base_layer())
     if hasattr(model, "peft_config"):
@@ -142,11 +142,11 @@ def save_adapter(path: str | os.PathLike[str], model: Any, about: Mapping[str, A
         ...
         ValueError: model is Linear(in_features=2, out_features=2, bias=True); expected a model with adapters
     """
-    from safetensors.torch import save_file
-
     state = adapter_state(model)
     if not state:
         refuse("model", model, "a model with adapters")
+    from safetensors.torch import save_file
+
     temporary = Path(path).with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         save_file(
@@ -177,10 +177,11 @@ def load_adapter(path: str | os.PathLike[str], model: Any) -> dict[str, Any]:
         ...
         ValueError: path is '/no/such/file'; expected a file of adapters
     """
-    from safetensors import SafetensorError, safe_open
-
     if not Path(path).is_file():
         refuse("path", str(path), "a file of adapters")
+    require("safetensors", "peft")
+    from safetensors import SafetensorError, safe_open
+
     try:
         with safe_open(path, framework="pt") as file:
             about: dict[str, Any] = json.loads((file.metadata() or {})["about"])

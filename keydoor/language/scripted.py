@@ -143,14 +143,18 @@ def _last_merge(word: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
 
 
 def _finished(bare: Any) -> Any:
+    from tokenizers import AddedToken
     from transformers import PreTrainedTokenizerFast
 
+    for name in SPECIAL:  # one after the other, since the ids follow the order
+        token = AddedToken(name, normalized=False, special="|" in name)
+        if token.special:
+            bare.add_special_tokens([token])
+        else:  # such as <tool_call>: text that a decoder must keep
+            bare.add_tokens([token])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=bare, eos_token="<|im_end|>", pad_token="<|endoftext|>", padding_side="left"
     )
-    control = [name for name in SPECIAL if "|" in name]
-    tokenizer.add_special_tokens({"additional_special_tokens": control})
-    tokenizer.add_tokens([name for name in SPECIAL if "|" not in name])  # text that a decoder must keep
     tokenizer.chat_template = template("qwen3")
     return tokenizer
 
