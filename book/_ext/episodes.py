@@ -116,7 +116,7 @@ def turns_of(episode: dict[str, Any], language: str) -> list[dict[str, Any]]:
     record = episode["record"]
     columns = (episode["belief"][language], record["actions"], episode["probabilities"], episode["answers"][language])
     return [
-        {"knows": knows, "action": action, "chances": [round(p, 4) for p in chances], "answer": answer}
+        {"knows": knows, "action": action, "chances": [round(p, 3) for p in chances], "answer": answer}
         for knows, action, chances, answer in zip(*columns, strict=True)
     ]
 

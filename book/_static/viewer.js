@@ -122,6 +122,7 @@
     box.querySelector(".viewer-tables").hidden = true;
     box.append(stages, make("p", { className: "viewer-choice" }, label, select), stageBox);
     begin();
+    addEventListener("beforeprint", () => box.querySelectorAll("details").forEach((part) => { part.open = true; }));
   };
 
   for (const box of document.querySelectorAll(".keydoor-viewer")) player(box);

@@ -12,7 +12,7 @@ import pytest
 from book._ext.episodes import WORDS, player, transcript
 from book.layout import LANGUAGES
 
-CHANCES = [0.0123, 0.9, 0.0, 0.0877, 0.0, 0.0]
+CHANCES = [0.012, 0.9, 0.0, 0.088, 0.0, 0.0]
 EPISODE: dict[str, Any] = {
     "stage": "after",
     "target": "red",
