@@ -56,12 +56,13 @@ chromium: $(VENV)/.ready
 cluster: $(VENV)/.ready ## sweeps on a real Ray of two nodes on this machine: killed workers, an interrupted driver
 	@$(BIN)/python -m pytest -q -rs -m cluster tests/test_sweep_ray.py
 
-bench: $(VENV)/.ready ## time the package beside other libraries (installs them), into tests/benchmarks/README.md
+bench: book chromium ## time package and pages beside others (installs those), into tests/benchmarks/README.md
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.txt -e ".[bench]"
 	@mkdir -p _build
 	@$(BIN)/python -m pytest tests/benchmarks -q -o addopts= -o python_functions="bench_*" --benchmark-only \
 		--benchmark-timer=time.process_time --benchmark-json=_build/benchmarks.json
 	@$(BIN)/python -m tests.benchmarks.test_training --save
+	@$(BIN)/python -m tests.benchmarks.pages --save
 	@$(BIN)/python -m tests.benchmarks.report --timings _build/benchmarks.json
 
 lint: $(VENV)/.ready

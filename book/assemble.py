@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from book import execute, web
+from book import execute, typeset, web
 from book.layout import LANGUAGES, Book
 
 ROOT_PAGE = """<!DOCTYPE html>
@@ -153,6 +153,7 @@ def assemble(book: Book, version: str, key: str) -> Path:
     if schema.is_file():
         shutil.copy(schema, fresh / schema.name)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
+    typeset.typeset(book, fresh)
     web.finish(book, fresh)
     (fresh / STAMP).write_text(key, "utf8")
     if site.exists():

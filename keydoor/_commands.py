@@ -10,6 +10,7 @@ import json
 import logging
 import shlex
 import sys
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from keydoor.profiles import PROFILES
 from keydoor.rules import PALETTE, REWARD_MODES, RULE_SETS
 
 _MOST_SEEDS = 100_000
+_LONGEST_PLAYED = 20  # bits: a million turns, some minutes an episode
 
 _SIZES = {
     "updates": "updates of the policy, at least 0",
@@ -34,7 +36,7 @@ _WORLD = {
 }
 _RECIPE = {
     "collector_limit": "turns after which the collector cuts an episode, at least 1",
-    "hidden_size": "units of the network, at least 1",
+    "hidden_size": "units of the network, at least 1, at most 4095",
     "previous_action": "whether the network is shown its previous action",
     "head_scale": "factor on the first weights of the policy head, not below 0",
     "learning_rate": "step size of Adam, above 0",
@@ -163,6 +165,8 @@ def train(options: argparse.Namespace) -> None:
     settings = full_settings({"train": {"reward_mode": mode, **_given(options)}})["train"]
     if options.model is not None:  # before the training, not after it
         file = Path(options.model)
+        with suppress(FileNotFoundError):
+            file.lstat()  # a name that is too long, a part of it that is no folder: the system says which
         if not options.model or file.is_dir() or not file.absolute().parent.is_dir():
             refuse("--model", options.model, "the name of a file in a folder that there is")
     config = TrainingConfig(**{k: v for k, v in settings.items() if k not in (*SIZES, "reward_mode")})
@@ -196,6 +200,7 @@ def evaluate(options: argparse.Namespace) -> None:
         refuse("MODEL", options.path, "a file that train or sweep has written")
     model, about = load_model(options.path)
     world = {name: getattr(options, name, about["settings"][name]) for name in WORLD}
+    whole(world["task_horizon"], "task_horizon", least=1, bits=_LONGEST_PLAYED)  # a network may never end an episode
     found: dict[str, Any]
     if options.exact:
         names = {"horizon" if name == "task_horizon" else name: value for name, value in world.items()}

@@ -20,6 +20,7 @@ from torch.nn.functional import embedding
 
 from keydoor._play import Episode
 from keydoor._stack import ROWS, Stack, padded
+from keydoor._tables import REASONS, fill_tables
 from keydoor.rules import Rules
 
 Array = npt.NDArray[Any]
@@ -29,6 +30,7 @@ class Tables(NamedTuple):
     """A world as arrays; the outcome of action a in state s is entry s · (number of actions) + a."""
 
     state: Array
+    """The state that follows; of an episode that is over, some state."""
     pair: Array
     """The observation and the action that led to it as one index, see ``Stack.codes``."""
     base_reward: Array
@@ -40,16 +42,17 @@ class Tables(NamedTuple):
 
 @cache
 def tables(rules: Rules) -> Tables:
-    seen = {name: index * (len(rules.actions) + 1) for index, name in enumerate(rules.observations)}
-    outcomes = [outcome for row in rules.table for outcome in row]
+    """What the actions do while no limit bites: the first of two turns of :func:`keydoor._tables.fill_tables`."""
+    full = fill_tables(rules, task_horizon=2, collector_limit=None, gamma=1.0)
+    first = slice(0, full.states)
     return Tables(
-        state=np.array([outcome.state for outcome in outcomes]),
-        pair=np.array([seen[x.observation] + action for row in rules.table for action, x in enumerate(row)]),
-        base_reward=np.array([outcome.base_reward for outcome in outcomes]),
-        potential_before=np.repeat(rules.potential, len(rules.actions)),
-        potential_after=np.array([0.0 if x.stop_reason else rules.potential[x.state] for x in outcomes]),
-        over=np.array([outcome.stop_reason is not None for outcome in outcomes]),
-        won=np.array([outcome.stop_reason == "success" for outcome in outcomes]),
+        state=(full.following[first] % full.states).ravel(),  # the second turn's rows come right after the first one's
+        pair=(full.observation[first] * (len(rules.actions) + 1) + np.arange(len(rules.actions))).ravel(),
+        base_reward=full.base_reward[first].ravel(),
+        potential_before=full.potential_before[first].ravel(),
+        potential_after=full.potential_after[first].ravel(),
+        over=full.terminated[first].ravel(),
+        won=(full.reason[first] == REASONS.index("success")).ravel(),
     )
 
 

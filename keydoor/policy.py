@@ -36,7 +36,7 @@ class RecurrentActorCritic(nn.Module):
     Args:
         seed: seed of the initial weights, an integer in :math:`[0, 2^{63})`. Equal seeds give equal weights, and no
             global random state is read or changed.
-        hidden_size: units of the GRU, at least 1.
+        hidden_size: units of the GRU, at least 1 and at most 4095, which take a quarter of a gigabyte.
         head_scale: factor on the initial weights of the policy head, a finite number. At .01 the first policy is near
             uniform, so that every action is tried.
         gamma: the discount to which the critic's values belong, in [0, 1]. Whoever bootstraps with these values or
@@ -71,7 +71,7 @@ class RecurrentActorCritic(nn.Module):
     ) -> None:
         super().__init__()
         seed = whole(seed, "seed", least=0, bits=63)
-        self.hidden_size = whole(hidden_size, "hidden_size", least=1, bits=31)
+        self.hidden_size = whole(hidden_size, "hidden_size", least=1, bits=12)
         head_scale = float(finite(head_scale, "head_scale"))
         self.gamma = float(unit_interval(gamma, "gamma"))
         self.previous_action = flag(previous_action, "previous_action")

@@ -68,7 +68,7 @@ class TrainingConfig:
     """
 
     hidden_size: int = 32
-    """Units of the GRU, at least 1."""
+    """Units of the GRU, at least 1, at most 4095."""
     previous_action: bool = True
     """Whether the network is shown the action of the turn before; see :mod:`keydoor.policy`."""
     head_scale: float = 0.01
@@ -105,7 +105,8 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         checks: dict[str, Callable[[Any, str], Any]] = {
-            **dict.fromkeys(("hidden_size", "epochs", "task_horizon"), partial(whole, least=1)),
+            "hidden_size": partial(whole, least=1, bits=12),
+            **dict.fromkeys(("epochs", "task_horizon"), partial(whole, least=1)),
             **dict.fromkeys(("gamma", "gae_lambda"), lambda value, name: float(unit_interval(value, name))),
             **dict.fromkeys(("head_scale", "entropy_coefficient", "value_coefficient"), partial(_measure, zero=True)),
             **dict.fromkeys(("learning_rate", "clip", "max_gradient_norm"), partial(_measure, zero=False)),

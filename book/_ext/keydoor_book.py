@@ -26,6 +26,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.i18n import CatalogInfo
 from sphinx_proof.directive import ProofDirective
+from sphinx_proof.domain import ProofDomain
 from sphinx_proof.nodes import proof_node
 from sphinxcontrib.bibtex.plugin import register_plugin
 from sphinxcontrib.bibtex.style.referencing import PersonStyle
@@ -326,15 +327,38 @@ def write_notebook(app: Sphinx, pagename: str) -> bool:
     return True
 
 
+THEME = re.compile(r'document\.documentElement\.dataset\.theme = localStorage\.getItem\("theme"\) \|\| "auto";')
+THEME_NOW = """(["light", "dark"].find((mode) => mode === document.documentElement.dataset.mode)
+      || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"))"""
+
+
 def lean(head: str) -> str:
     """The head of a page without what the icons do not need.
 
     They come from the web fonts, so that the script that would draw them as SVG can go; it weighs 1.4 MB. And a page
     uses one or two of the three fonts: the browser loads those by itself, and complains of any that it had to load
-    ahead for nothing.
+    ahead for nothing. The colour mode is known before anything is drawn: else the theme's script finds it out at the
+    end, and the whole page is coloured anew before the reader's eyes.
     """
+    head = THEME.sub(f"document.documentElement.dataset.theme = {THEME_NOW};", head)
     head = re.sub(r'\s*<link rel="preload" as="font"[^>]*/fontawesome/[^>]*>', "", head)
     return re.sub(r'\s*<script src="[^"]*/fontawesome/[^"]*"></script>', "", head)
+
+
+class Results(ProofDomain):
+    """References to results may have words of their own with the number in them: ``{prf:ref}`теореме {number} <…>` ``.
+
+    In a language with cases the noun is declined, and inside a sentence it is not capitalised.
+    """
+
+    def resolve_xref(self, env: Any, fromdocname: str, builder: Any, typ: str, target: str, *rest: Any) -> Any:
+        found = super().resolve_xref(env, fromdocname, builder, typ, target, *rest)
+        if found is not None and "{number}" in found.astext():
+            result = env.proof_list[target]
+            number = env.toc_fignumbers[result["docname"]][result["countertype"]][target]
+            for text in [*found.findall(nodes.Text)]:
+                text.parent.replace(text, nodes.Text(text.replace("{number}", ".".join(map(str, number)))))
+        return found
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -342,6 +366,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     set_language(app)
     complete_catalogue(app)
     app.setup_extension("sphinx_proof")  # whose directive for proofs is replaced below
+    app.add_domain(Results, override=True)
     viewcode.get_module_filename = module_file
     # sphinxcontrib-bibtex asks for this one at each citation, and pybtex would search all installed packages each time.
     pybtex.plugin.register_plugin(*PLAINTEXT, pybtex.plugin.find_plugin(*PLAINTEXT), force=True)

@@ -1,4 +1,4 @@
-"""All formulas of the book are read by the MathJax that the site serves, before a reader's browser does.
+"""All formulas of the book are read by the MathJax that sets them, before the site is put together.
 
 MathJax runs under Node from PyPI, once for the whole book, with the macros and packages of ``_config.yml``. What it
 would show in red, an undefined macro, a missing brace, or a macro whose extension the site does not serve, is a fault.
@@ -24,6 +24,7 @@ from book.gates.tokens import leaves
 from book.layout import Book, Problem
 
 CHECKER = Path(__file__).with_name("mathjax.cjs")
+LOADER = Path(__file__).parents[1] / "mathjax.cjs"
 BUNDLE = "tex-mml-chtml.js"
 ESCAPE = re.compile(r"[\a\b\t\v\f]")
 LABELS = "write the label after the closing dollars, $$ (eq-...), and refer to it by {eq}`eq-...`"
@@ -91,7 +92,7 @@ def configuration(book: Book) -> dict[str, object]:
 
 def _key(book: Book, job: str) -> str:
     digest = hashlib.sha256(job.encode())
-    for path in (book.source / "vendor" / "mathjax" / BUNDLE, CHECKER):
+    for path in (book.source / "vendor" / "mathjax" / BUNDLE, CHECKER, LOADER):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

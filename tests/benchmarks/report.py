@@ -26,10 +26,9 @@ TITLES = {
 HEAD = """\
 # Benchmarks
 
-Made by `make bench`, whose tables of timings stand here once it has been run whole. \
-What each row is, and on what machine the ratios in its docstring were measured, is said in the modules beside this \
-file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row of its table, in the \
-same run; rates differ between machines, ratios less. The last two tables are measured anew by \
+Made by `make bench`, on one core of a machine that did little else. What each row is, is said in the modules beside \
+this file. Times are CPU time of one thread, the fastest of a few rounds. A ratio is to the first row of its table, in \
+the same run; rates differ between machines, ratios less. The last two tables are measured anew by \
 `python -m tests.benchmarks.recipe` and `python -m tests.benchmarks.growth`.
 """
 
@@ -73,6 +72,7 @@ def timings(reduced: dict[str, Any]) -> str:
             ratio = unit / each if "steps" in row else each / unit
             lines.append((row["row"], shown, f"{ratio:,.2f}"))
         heads = ("", "million steps/s", "rate / first") if "steps" in rows[0] else ("", "ms", "time / first")
+        title = title.replace("1 environments", "1 environment") if title.startswith("1 ") else title
         parts.append(f"## {title}\n\n{table(heads, lines)}")
     return "\n".join(parts)
 
@@ -124,10 +124,38 @@ def growth(found: dict[str, Any]) -> str:
     return f"## How the cost grows\n\n{text}\n\n{table(('', 'sizes', 'ms at the largest', 'cost ~'), lines)}"
 
 
+def pages(found: dict[str, Any]) -> str:
+    lines = [
+        (
+            row["page"],
+            f"{row['kilobytes']:,.0f}",
+            f"{row['paint_ms']:,.0f}",
+            f"{row['shift']:.3f}",
+            f"{row['task_seconds']:.2f}",
+            f"{row['elements']:,.0f}",
+            f"{row['requests']:.0f}",
+        )
+        for row in found["rows"]
+    ]
+    heads = ("", "kB", "largest paint, ms", "shift", "work, s", "elements", "requests")
+    text = (
+        "Opened in Chromium from a server on the same machine, without a cache: weight as sent (text compressed), "
+        "largest contentful paint and layout shift as the browser reports them, seconds of work of the page's main "
+        f"thread. {found.get('peers', '')}"
+    )
+    return f"## Pages\n\n{text.strip()}\n\n{table(heads, lines)}"
+
+
 def render(results: Path = RESULTS) -> str:
     """The whole page, from the files that are there."""
     parts = [HEAD]
-    for name, write in (("timings", timings), ("training", training), ("recipe", recipe), ("growth", growth)):
+    for name, write in (
+        ("timings", timings),
+        ("training", training),
+        ("recipe", recipe),
+        ("growth", growth),
+        ("pages", pages),
+    ):
         path = results / f"{name}.json"
         if not path.is_file():
             continue

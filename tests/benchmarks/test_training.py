@@ -16,11 +16,11 @@ compared in one run:
 
 Steps are the turns that were played to learn from. A peer that is not installed is left out, with the reason.
 
-Measured with Python 3.11 and torch 2.13 on one core of a machine that others used too (products at 85 operations a
-nanosecond, floor 0.09 s), in the quieter and in the busier of two runs: the full profile stacked 17 and 22 times the
-floor, one run after the other 53 and 55 times; in steps per CPU second 23 and 15 times Recurrent PPO's fastest setting
-stacked, 7.4 and 6.0 times one run after the other, the per-step loop 2.3 and 2.4 times. Memory above the imports: the
-whole stack 10 MB, one run less than 1, Recurrent PPO 25 to 38.
+Measured with Python 3.11 and torch 2.13 on one core of a machine that did little else (products at 72 operations a
+nanosecond, floor 0.11 s): the full profile stacked 18.6 times the floor, one run after the other 50 times (42 with the
+rounds of a quieter minute, 55 in a busy one: what is left is the cost of calling torch, some 20,000 times a run); in
+steps per CPU second 14 times Recurrent PPO's fastest setting stacked, 5.2 times one run after the other, the per-step
+loop 2.5 times. Memory above the imports: the whole stack 10 MB, one run less than 1, Recurrent PPO 25 to 37.
 """
 
 from __future__ import annotations

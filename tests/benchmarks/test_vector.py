@@ -10,17 +10,17 @@ of their own. A row that a vector environment spends on a reset counts as a step
 not installed is left out, and the table says why. Memory is what Python's tracing counts after some steps, numpy's
 arrays included.
 
-Measured on one core of a machine that had other work, so that rates are low and ratios more to be trusted: Python 3.11,
-numpy 2.4.6, Gymnasium 1.4.0, Minigrid 3.2.0, popgym 1.0.7.
+Measured on one core of a machine that did little else: Python 3.11, numpy 2.4.6, Gymnasium 1.4.0, Minigrid 3.2.0,
+popgym 1.0.7 (`results/timings.json` has all rows).
 
-* One environment: 0.58 M steps/s, 5.9 times CartPole (0.100 M) and 5.5 times FrozenLake, 4.6 times popgym's
-  RepeatFirst, 80 times DoorKey-5x5. Half of the random actions end an episode; where none does, 8.9 times CartPole.
-* Vector, neither copies nor infos: 0.14 M steps/s at 1, 9.5 M at 64, 84 M at 1,024, 170 to 188 M at 65,536; 10 to 13
-  times CartPole's native vector environment of the same size (0.013, 0.73, 7.2 and 16.3 M).
-* With copies 9 times CartPole, with copies and infos 2.6 to 3.3 times. A collector's limit costs under a tenth.
+* One environment: 7.7 times CartPole and 5.4 times FrozenLake, 4.3 times popgym's RepeatFirst, 82 times DoorKey-5x5.
+  Half of the random actions end an episode; where none does, 11 times CartPole.
+* Vector, neither copies nor infos: 89 M steps/s at 1,024 and 195 M at 65,536; 11 to 15 times CartPole's native vector
+  environment of the same size, with a collector's limit and shaping 10 to 12 times.
+* With copies 9 to 10 times CartPole, with copies and infos 2 to 3 times.
 * Memory: 77 bytes for each of 65,536 environments (CartPole 115), 152 with copies and infos; one alone takes 0.13 MB,
   most of it the stock of targets and the tables.
-* Gymnasium's environments in JAX (0.10, on the CPU) are no yardstick: 0.05 to 0.07 M steps/s.
+* Gymnasium's environments in JAX (0.10, on the CPU) are no yardstick: 0.05 to 0.07 M steps/s, measured apart.
 """
 
 from __future__ import annotations

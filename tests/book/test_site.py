@@ -74,11 +74,29 @@ def test_nothing_comes_from_another_host(site: Book, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_mathjax_is_served_by_the_site(site: Book, language: str) -> None:
-    (script,) = [s for s in Tags(html(site, language, "index")).all("script") if "mathjax" in (s.get("src") or "")]
-    served = (html(site, language, "index").parent / str(script["src"]).split("?")[0]).resolve()
-    assert served.is_file()
-    assert (served.parent / "output/chtml/fonts/woff-v2/MathJax_Main-Regular.woff").is_file()
+def test_formulas_come_set(site: Book, language: str) -> None:
+    """No page brings MathJax, or TeX that waits for it; the fonts are there, and each formula has its MathML."""
+    page = html(site, language, "index")
+    text = page.read_text("utf8")
+    formulas = text.count('class="math notranslate nohighlight"')
+    assert text.count("<mjx-container") == text.count("<mjx-assistive-mml") == formulas > 0
+    assert not re.search(r"\\[(\[]", re.sub(r"<script.*?</script>", "", text, flags=re.S))
+    assert "window.MathJax =" not in text
+    assert not [*page.parent.rglob("tex-mml-chtml.js"), *page.parent.rglob("liteDOM.js")]
+    (style,) = [tag["href"] for tag in Tags(page).all("link") if "formulas.css" in (tag.get("href") or "")]
+    sheet = page.parent / str(style).split("?")[0]
+    fonts = re.findall(r'url\("?([^")]+\.woff)', sheet.read_text("utf8"))
+    assert fonts
+    assert all((sheet.parent / font).resolve().is_file() for font in fonts)
+
+
+def test_the_colour_mode_is_known_before_anything_is_drawn(site: Book) -> None:
+    """And not set to `auto`, which the theme's script would replace at the end, with all colours."""
+    for path in sorted((site.output / "html").rglob("*.html")):
+        head = path.read_text("utf8").split("</head>")[0]
+        if "dataset.mode" in head:
+            assert "prefers-color-scheme" in head.split("dataset.theme =")[1].split(";")[0], path
+    assert "dataset.mode" in html(site, "en", "index").read_text("utf8")
 
 
 def test_russian_interface(site: Book) -> None:
@@ -88,6 +106,12 @@ def test_russian_interface(site: Book) -> None:
         assert word in text
     for word in ("Proof", "Solution", "Exercise", "Toggle", "Back to top", "Contents", 'aria-label="Main"'):
         assert word not in re.sub(r"<!--.*?-->|<script.*?</script>", "", text, flags=re.S), word
+
+
+def test_references_decline(site: Book) -> None:
+    """The number of a result inside words of the sentence."""
+    text = html(site, "ru", "index").read_text("utf8")
+    assert re.search(r'всё есть в <a class="reference internal"[^>]*>предложении 1</a>', text)
 
 
 def test_numbers_from_cells_are_local(site: Book) -> None:

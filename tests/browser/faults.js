@@ -66,10 +66,23 @@ window.faults = (() => {
     return [style.color, style.fontSize, style.fontWeight, style.opacity, ground(e)].join();
   };
 
+  // Four in five elements of a chapter are the insides of formulas: glyphs that MathJax draws, which are hidden from
+  // screen readers, and the MathML that it adds for them. Once they have been looked at, a box of the formula's size
+  // takes their place, in units of its font, so that it follows the window and the paper as the formula would.
+  function lighten() {
+    const boxes = all("mjx-container").filter((e) => e.firstElementChild?.tagName === "MJX-MATH").map((e) => {
+      const drawn = e.firstElementChild, size = drawn.getBoundingClientRect();
+      const unit = parseFloat(getComputedStyle(drawn).fontSize), box = document.createElement("span");
+      box.style.cssText = `display: inline-block; font-size: ${unit / parseFloat(getComputedStyle(e).fontSize)}em; `
+        + `width: ${size.width / unit}em; height: ${size.height / unit}em`;
+      return [e, box];
+    });
+    for (const [e, box] of boxes) e.replaceChildren(box);
+    for (const e of all("svg[role='img']")) e.replaceChildren();
+  }
+
   // Pages have ten thousand elements, which axe would weigh one by one for half a minute. What repeats itself is taken
-  // out: words of code and of signatures lose their element and keep their text, but for the first of each look. So are
-  // the insides of pictures, and of formulas, where MathJax draws glyphs that are hidden from screen readers and adds
-  // MathML for them; a box of the formula's size stays.
+  // out: words of code and of signatures lose their element and keep their text, but for the first of each look.
   function thin() {
     const seen = new Set(), repeated = new Set();
     for (const e of all("pre span, dt.sig :is(span, em), code > span, dd em").reverse()) {
@@ -77,14 +90,8 @@ window.faults = (() => {
       if (seen.has(look) && [...e.children].every((child) => repeated.has(child))) repeated.add(e);
       seen.add(look);
     }
-    const boxes = all("mjx-container").map((e) => {
-      const size = e.firstElementChild.getBoundingClientRect(), box = document.createElement("span");
-      box.style.cssText = `display: inline-block; width: ${size.width}px; height: ${size.height}px`;
-      return [e, box];
-    });
     for (const e of repeated) e.replaceWith(...e.childNodes);
-    for (const [e, box] of boxes) e.replaceChildren(box);
-    for (const e of all("svg[role='img']")) e.replaceChildren();
+    lighten();
   }
 
   async function run(where, options) {
@@ -117,5 +124,5 @@ window.faults = (() => {
     });
   }
 
-  return { wide, equations, identifiers, motion, thin, contrast, allButContrast };
+  return { wide, equations, identifiers, motion, lighten, thin, contrast, allButContrast };
 })();

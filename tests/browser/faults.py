@@ -94,6 +94,14 @@ def motion(page: Page) -> list[str]:
     return call(page, "motion")
 
 
+def lighten(page: Page) -> None:
+    """Put a box of its size in the place of each formula and figure, when those have been looked at.
+
+    What follows, a change of the window or of the colours, then takes a fraction of its time.
+    """
+    call(page, "lighten")
+
+
 def axe(page: Page, *, contrast_only: bool = False) -> list[str]:
     """What axe-core finds: all rules of WCAG 2 A and AA and of good practice, or the contrast of text alone.
 

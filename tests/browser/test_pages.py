@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from book.layout import LANGUAGES, Book
 from tests.browser.conftest import ROOT
-from tests.browser.faults import Reader, Watch, axe, equations, identifiers, settle, wide
+from tests.browser.faults import Reader, Watch, axe, equations, identifiers, lighten, settle, wide
 
 DESK, TELEPHONE, PAPER = 1280, 360, 680  # px; A4 without its margins is about 680 wide
 GENERATED = ("_modules/index", "genindex", "prf-prf", "py-modindex", "search")
@@ -23,13 +23,14 @@ def look(
 ) -> list[str]:
     """All faults of a page that has just been opened in the first mode and width.
 
-    It is loaded once and then seen in both widths, on paper where asked for, and in both modes. axe, which takes
-    longest, looks in the last width; colours are all that differs between the modes, so that it looks at the rest in
-    one of them only.
+    It is loaded once and then seen in both widths, on paper where asked for, and in both modes. Formulas and figures
+    have their full shape in the first width, and are boxes of the same size afterwards. axe, which takes longest, looks
+    in the last width; colours are all that differs between the modes, so that it looks at the rest in one of them only.
     """
     settle(page)
     faults = watch.faults() + equations(page) + identifiers(page)
     faults += [f"{widths[0]} px wide: {fault}" for fault in wide(page, keyboard=True)]
+    lighten(page)
     if paper:
         page.emulate_media(media="print")
         resize(page, PAPER)
