@@ -57,7 +57,7 @@ def check(book: Book) -> list[Problem]:
     raising = may_raise(book.root / PACKAGE)
     problems = [*unshown_modules(book, names)]
     for path, found in names.items():
-        if not found.is_alias or found.parent.path != PACKAGE:  # a lent name is documented at home
+        if not _lent(found):
             problems += docstring_faults(path, found.final_target if found.is_alias else found, raising)
     return [*problems, *changes(book, names)]
 
@@ -72,30 +72,40 @@ def public_names(book: Book) -> dict[str, Any]:
         PACKAGE, search_paths=[book.root], docstring_parser="google", try_relative_path=False, allow_inspection=False
     )
     found: dict[str, Any] = {}
-    modules = [package, *(m for m in package.members.values() if not m.is_alias and m.is_module)]
-    for module in modules:
-        if not module.name.startswith("_"):
-            found[module.path] = module
-            found |= {f"{module.path}.{member.name}": member for member in _members(module)}
+    for module in _modules(package):
+        found[module.path] = module
+        found |= {f"{module.path}.{member.name}": member for member in _members(module)}
     for path, item in list(found.items()):
         if item.is_class and not item.is_alias:
             found |= {f"{path}.{member.name}": member for member in _members(item)}
     return found
 
 
+def _modules(parent: Any) -> Iterator[Any]:
+    """A module and the public ones in it, at any depth."""
+    yield parent
+    for member in parent.members.values():
+        if not member.is_alias and member.is_module and not member.name.startswith("_"):
+            yield from _modules(member)
+
+
+def _lent(item: Any) -> bool:
+    """Whether a package lends this name from one of its own modules; it is then documented at home."""
+    return bool(item.is_alias and item.target_path.startswith(f"{item.parent.path}."))
+
+
 def _members(parent: Any) -> Iterator[Any]:
     """Public members: those in ``__all__`` where there is one, else those defined here; and what the package lends."""
     listed = parent.exports if parent.is_module and parent.exports else None
     for name, member in parent.members.items():
-        lent = member.is_alias and parent.path == PACKAGE and member.target_path.startswith(f"{PACKAGE}.")
         public = name in listed if listed is not None else not member.is_alias and not name.startswith("_")
-        if (public or lent) and (member.is_alias or not member.is_module):
+        if (public or _lent(member)) and (member.is_alias or not member.is_module):
             yield member
 
 
 def signature(item: Any) -> str:
     """Kind and signature in one line: what the record holds."""
-    if item.is_alias and item.parent.path == PACKAGE:
+    if _lent(item):
         return f"alias of {item.target_path}"
     item = item.final_target if item.is_alias else item
     if item.is_function:

@@ -106,7 +106,8 @@ def set_adapter_state(model: Any, state: Mapping[str, Tensor]) -> None:
 
     Args:
         model: a model with adapters.
-        state: what :func:`adapter_state` returned for adapters of the same rank in the same layers.
+        state: what :func:`adapter_state` returned for adapters of the same rank in the same layers, which have the
+            same shape.
 
     Raises:
         ValueError: names or shapes differ.

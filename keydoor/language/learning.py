@@ -38,6 +38,9 @@ STAGES = ("before", "half", "after")
 class LanguageSettings:
     """Settings of a training; the defaults are those of the book.
 
+    Raises:
+        ValueError: a setting is outside of its range.
+
     Example:
         >>> LanguageSettings(rules="soft").updates
         40

@@ -43,6 +43,9 @@ LAUNCHES = ("one_gpu", "several_gpus", "several_machines")
 class RealModelSettings:
     """Settings of the profile.
 
+    Raises:
+        ValueError: a setting is outside of its range.
+
     Example:
         >>> RealModelSettings().num_generations, RealModelSettings().max_completion_length
         (4, 1024)
@@ -139,6 +142,9 @@ def obstacles(settings: RealModelSettings) -> list[str]:
     Returns:
         A line for each obstacle.
 
+    Raises:
+        ValueError: a setting is outside of its range.
+
     Example:
         >>> any("GPU" in line or "not installed" in line for line in obstacles(RealModelSettings()))  # doctest: +SKIP
         True
@@ -187,6 +193,9 @@ def dataset_rows(settings: RealModelSettings) -> list[dict[str, Any]]:
 
     Args:
         settings: of the run.
+
+    Raises:
+        ValueError: a setting is outside of its range.
 
     Returns:
         Rows with ``prompt`` and the columns that :meth:`keydoor.language.environment.TextKeyDoorEnv.reset` reads.

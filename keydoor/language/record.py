@@ -60,8 +60,8 @@ PLAN = (
         "no calibration",
         {"calibrated": False},
         (1,),
-        "the scores as they are: the shortest string wins everywhere, and most groups have no success at all",
-        "оценки как они есть: всюду побеждает самая короткая строка, и в большинстве групп нет ни одного успеха",
+        "the log-probabilities as they are: finish is likeliest everywhere at first, and successes are rare",
+        "логарифмы вероятностей как они есть: сначала всюду вероятнее прочих finish, и успехи редки",
     ),
     Planned(
         "shaped returns",
@@ -77,6 +77,13 @@ PLAN = (
         (1,),
         "sixteen rollouts of a task: many groups are all failures",
         "шестнадцать роллаутов на задачу: многие группы состоят из одних неудач",
+    ),
+    Planned(
+        "small groups, no calibration",
+        {"group_size": 16, "calibrated": False},
+        (1,),
+        "sixteen rollouts of a task and the log-probabilities as they are: next to all groups are failures",
+        "шестнадцать роллаутов на задачу и логарифмы вероятностей как они есть: почти все группы — одни неудачи",
     ),
     Planned(
         "four layers",
@@ -188,6 +195,9 @@ def scores(loaded: Loaded) -> dict[str, Any]:
 
     Returns:
         The fields of the stored result but for its provenance.
+
+    Raises:
+        ValueError: the tokenizer makes nothing of a string.
 
     Example:
         >>> scores(None)  # doctest: +SKIP

@@ -2,7 +2,7 @@ r"""Groups of rollouts on a table, their advantages, and the clipped surrogate t
 
 The reward comes at the end of a rollout, and all its turns get the advantage relative to the group,
 :func:`keydoor.groups.group_advantages`. A turn is weighted by the ratio of the policies for its *semantic action*, and
-the surrogate is clipped as :func:`keydoor.turns.clipped_surrogate` does:
+the surrogate is clipped as :func:`keydoor.weights.clipped_surrogate` does:
 
 .. math:: L = -\frac1N\sum_{i,t}\min\bigl(\rho_{it}A_i,\ \mathrm{clip}(\rho_{it},1-\varepsilon,1+\varepsilon)A_i\bigr)
 
@@ -124,7 +124,7 @@ def cell_weights(group: Sequence[Rollout], advantages: Sequence[Sequence[float]]
 
     Args:
         group: rollouts of one task.
-        advantages: a number for each turn of each.
+        advantages: finite numbers, one for each turn of each.
 
     Returns:
         Shape (2, 15, 6): sums of the positive ones, and of the negative ones.
@@ -146,7 +146,7 @@ def clipped_loss(logits: Tensor, old: Tensor, weights: Tensor, count: int, clip:
 
     Args:
         logits: log-probabilities under the policy being trained, of shape (15, 6).
-        old: the same under the policy that played.
+        old: the same under the policy that played, of shape (15, 6).
         weights: shape (2, 15, 6).
         count: number of rollouts, at least 1.
         clip: how far a ratio counts, positive.

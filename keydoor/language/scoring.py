@@ -110,11 +110,13 @@ class ActionScorer:
         self.strings = [
             [spelling(action, form=one_of(form, "form", FORMS), names=names) for form in forms] for action in ACTIONS
         ]
+        """The strings of each action, in the order of the forms."""
         answers = [answer_ids(tokenizer, string) for row in self.strings for string in row]
         questions = [prompt_ids(tokenizer, chat) for chat in prompts]
         self.model, self.frozen = model, frozen
         self.tree = TokenTree([(question, answer) for question in questions for answer in answers])
-        self.shape = (len(prompts), len(ACTIONS), len(forms))
+        """The prompts and strings as one tree."""
+        self._shape = (len(prompts), len(ACTIONS), len(forms))
         self._trunk = self.tree.trunk(model, frozen)
 
     def string_logprobs(self) -> Tensor:
@@ -123,7 +125,7 @@ class ActionScorer:
         Returns:
             Shape (prompts, actions, forms), with a gradient where gradients are on.
         """
-        return self.tree.logprobs(self.model, self._trunk, self.frozen).view(self.shape)
+        return self.tree.logprobs(self.model, self._trunk, self.frozen).view(self._shape)
 
     def logprobs(self) -> Tensor:
         """The log-probability of each action, summed over its strings.

@@ -67,6 +67,9 @@ def small_tokenizer(texts: Iterable[str], *, size: int = 600) -> Any:
     Returns:
         A tokenizer of transformers, with the chat template of Qwen3.
 
+    Raises:
+        WeightsError: TRL, whose template it is, is not installed.
+
     Example:
         >>> small_tokenizer(["inspect"]).eos_token  # doctest: +SKIP
         '<|im_end|>'
@@ -185,6 +188,7 @@ def random_qwen3(tokenizer: Any, *, seed: int = 0) -> Any:
         num_key_value_heads=1,
         head_dim=8,
         max_position_embeddings=4096,
+        initializer_range=0.2,  # with the usual 0.02 all answers of so narrow a model are equally likely
         tie_word_embeddings=True,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,

@@ -330,7 +330,7 @@ def row_of_belief(world: Rules, belief: Sequence[int | None]) -> int:
 
     Args:
         world: what :func:`keydoor.rules.get_rules` returns.
-        belief: for each target the index of its state, ``None`` where the target is no longer possible.
+        belief: for each target the index of its state, at least 0, ``None`` where the target is no longer possible.
 
     Returns:
         An index into :data:`SITUATIONS`.

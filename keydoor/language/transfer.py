@@ -84,7 +84,7 @@ def transfer_rows(
 
     Args:
         loaded: the model; adapters that it has are taken out.
-        adapters: files of adapters by the seed of their run.
+        adapters: files of adapters by the seed of their run, at least 0.
         rules: rule set that was trained on.
         horizon: turns that the task allows, at least 1.
 

@@ -59,22 +59,25 @@ class TokenTree:
                 if at == len(parents):
                     parents.append(before)
         self.ids = torch.tensor([token for _, token in nodes])
+        """The token of each node, of shape (tokens,); a node stands after the one it hangs under."""
         depth: list[int] = []
         self.mask = torch.zeros(len(nodes), len(nodes), dtype=torch.bool)
+        """Which nodes a node attends to, itself and its ancestors, of shape (tokens, tokens)."""
         for node, parent in enumerate(parents):  # a parent stands before its children
             depth.append(depth[parent] + 1 if parent >= 0 else 0)
             if parent >= 0:
                 self.mask[node] = self.mask[parent]
             self.mask[node, node] = True
         self.depth = torch.tensor(depth)
+        """The position of each node, of shape (tokens,)."""
         sources = sorted({node for node, _ in edges})
         place_of = {node: place for place, node in enumerate(sources)}
-        self.sources = torch.tensor(sources)
-        self.edge_source = torch.tensor([place_of[node] for node, _ in edges])
-        self.edge_token = torch.tensor([token for _, token in edges])
-        self.edge_sequence = torch.tensor(rows)
-        self.sequence_edge = torch.tensor(columns)
-        self.count = len(sequences)
+        self._sources = torch.tensor(sources)
+        self._edge_source = torch.tensor([place_of[node] for node, _ in edges])
+        self._edge_token = torch.tensor([token for _, token in edges])
+        self._edge_sequence = torch.tensor(rows)
+        self._sequence_edge = torch.tensor(columns)
+        self._count = len(sequences)
 
     def trunk(self, model: Any, layers: int) -> Tensor:
         """What the embedding and the first layers make of the tree, without a gradient.
@@ -100,7 +103,7 @@ class TokenTree:
 
         Args:
             model: the same model.
-            trunk: what :meth:`trunk` returned for ``layers``; ``None`` computes it.
+            trunk: what :meth:`trunk` returned for ``layers``, of shape (1, tokens, width); ``None`` computes it.
             layers: how many layers are done in it, at least 0.
 
         Returns:
@@ -111,12 +114,12 @@ class TokenTree:
         """
         hidden = self.trunk(model, layers) if trunk is None else trunk
         hidden = self._through(model, hidden, layers, len(model.model.layers))
-        hidden = model.model.norm(hidden[0, self.sources.to(hidden.device)])
+        hidden = model.model.norm(hidden[0, self._sources.to(hidden.device)])
         found = torch.log_softmax(model.lm_head(hidden).float(), dim=-1)
         device = found.device
-        each = found[self.edge_source.to(device), self.edge_token.to(device)]
-        total = torch.zeros(self.count, device=device)
-        return total.index_add(0, self.edge_sequence.to(device), each[self.sequence_edge.to(device)])
+        each = found[self._edge_source.to(device), self._edge_token.to(device)]
+        total = torch.zeros(self._count, device=device)
+        return total.index_add(0, self._edge_sequence.to(device), each[self._sequence_edge.to(device)])
 
     def _through(self, model: Any, hidden: Tensor, first: int, last: int) -> Tensor:
         position = self.depth.to(hidden.device)[None]

@@ -254,9 +254,9 @@ def load(path: str | os.PathLike[str] | None = None) -> Loaded:
 
     try:
         tokenizer, model = enough_memory(read, "load the model")
-    except (OSError, KeyError, RuntimeError) as error:
-        if isinstance(error, WeightsError):
-            raise
+    except WeightsError:
+        raise
+    except Exception as error:  # each library has errors of its own for a file that it cannot read
         raise WeightsError(f"{folder} cannot be read as a model: {error}") from error
     if not getattr(tokenizer, "chat_template", None):
         raise WeightsError(f"the tokenizer in {folder} has no chat template; take the instruction-tuned model")

@@ -6,9 +6,16 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+import torch
 
 PACKAGES = ("accelerate", "datasets", "peft", "tokenizers", "transformers", "trl")
 """What ``make language`` installs, but for the weights and what reads them."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """The tensors are small: a second thread costs more than it gives."""
+    torch.set_num_threads(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
