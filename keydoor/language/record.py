@@ -86,6 +86,13 @@ PLAN = (
         "шестнадцать роллаутов на задачу и логарифмы вероятностей как они есть: почти все группы — одни неудачи",
     ),
     Planned(
+        "small groups, shaped returns",
+        {"group_size": 16, "reward_mode": "potential"},
+        (1,),
+        "sixteen rollouts of a task, each turn credited with its shaped return: a baseline that is mostly noise",
+        "шестнадцать роллаутов на задачу, каждому ходу зачтён его сформированный возврат: базовая линия из одного шума",
+    ),
+    Planned(
         "four layers",
         {"layers": 4},
         (1,),

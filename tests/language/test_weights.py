@@ -51,8 +51,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
-    [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory"), RuntimeError("CUDA out of memory")],
+    "error", [MemoryError(), RuntimeError("can't allocate memory"), RuntimeError("CUDA out of memory")]
 )
 def test_out_of_memory_says_what_to_do(error: Exception) -> None:
     def work() -> None:
@@ -96,7 +95,7 @@ def test_a_model_without_a_chat_template_or_of_another_family_is_refused(tmp_pat
     config = GPT2Config(vocab_size=len(made.tokenizer), n_embd=8, n_layer=1, n_head=1, n_positions=8)
     GPT2LMHeadModel(config).save_pretrained(tmp_path)
     made.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(WeightsError, match="GPT2LMHeadModel in .* is not of the Llama or Qwen family"):
+    with pytest.raises(WeightsError, match=r"GPT2LMHeadModel in .* is not of the Llama or Qwen family"):
         load(tmp_path)
     (tmp_path / "chat_template.jinja").unlink()
     with pytest.raises(WeightsError, match="has no chat template"):
