@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from book import execute, typeset, web
+from book._ext import live_files
+from book._ext.runnable import read_package
 from book.layout import LANGUAGES, Book
+from book.offer import STAMP, course_name, offer
 
 ROOT_PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -78,14 +81,6 @@ ROOT_FILES = ("_config.yml", "_toc.yml", "pyproject.toml", "CITATION.cff", "CHAN
 NOT_IN_COURSE = frozenset({"__pycache__", ".ipynb_checkpoints", "_build"})
 EPOCH = (2026, 1, 1, 0, 0, 0)
 
-STAMP = ".stamp"
-"""A file of the site that says from which sources it was built."""
-
-
-def course_name(version: str) -> str:
-    """File name of the course archive, without suffix; the folder inside has the same name."""
-    return f"keydoor-book-{version}"
-
 
 def write_course(book: Book, path: Path, version: str) -> None:
     """The whole course in one zip, with its folders as they are and the executed notebooks of both languages.
@@ -130,6 +125,13 @@ def site_is_fresh(book: Book, environ: Mapping[str, str] = os.environ) -> bool:
     return stamp.is_file() and stamp.read_text("utf8") == site_key(book, environ)
 
 
+def write_live(book: Book, folder: Path) -> None:
+    """The files behind live cells, beside the folders of the languages; a book without them has no live cells."""
+    live, package = book.source / "live", book.root / "keydoor"
+    if live.is_dir():
+        live_files.write(folder, live, package, read_package(package).modules)
+
+
 def assemble(book: Book, version: str, key: str) -> Path:
     """Make the site beside the old one, then put it in the old one's place.
 
@@ -152,8 +154,10 @@ def assemble(book: Book, version: str, key: str) -> Path:
     schema = book.root / "keydoor" / "rollout.schema.json"
     if schema.is_file():
         shutil.copy(schema, fresh / schema.name)
+    write_live(book, fresh)
     write_course(book, fresh / f"{course_name(version)}.zip", version)
     typeset.typeset(book, fresh)
+    offer(book, fresh, version, key)
     web.finish(book, fresh)
     (fresh / STAMP).write_text(key, "utf8")
     if site.exists():

@@ -29,6 +29,7 @@ from book.gates import (
     figures,
     identities,
     language,
+    live,
     outputs,
     parity,
     references,
@@ -245,6 +246,7 @@ def build(book: Book) -> None:
         ("looking for results typed into prose", typed.check),
         ("typesetting the equations", equations.check),
         ("checking the references", references.check),
+        ("reading the checks of exercises", live.check),
         ("executing the cells that have changed", execute.execute_pages),
         ("comparing what the cells give in both languages", outputs.check),
         ("looking at the figures", figures.check),
@@ -282,6 +284,7 @@ def look(book: Book, language: str, page: str) -> None:
     with step(f"rendering {language}/{page}"):
         for message in render(book, (language,), only=page):
             print(message, file=sys.stderr)
+    assemble.write_live(book, book.output / "one" / language)
     print(f"The page is in {book.shown(book.output / 'one' / language / 'html' / f'{page}.html')}.")
 
 

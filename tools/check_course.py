@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ def main() -> None:
         with zipfile.ZipFile(archives[-1]) as archive:
             archive.extractall(folder)
         root = Path(folder, archives[-1].stem)
+        if (ROOT / "_build" / "editions").is_dir():  # the site offers them, and they are of the same sources
+            shutil.copytree(ROOT / "_build" / "editions", root / "_build" / "editions")
         environ = {**os.environ, "KEYDOOR_BOOK_CACHE": str(ROOT / "_build" / "cache")}
         result = subprocess.run([sys.executable, "-m", "book.build"], cwd=root, env=environ)
         if result.returncode:

@@ -59,6 +59,20 @@ WORDS = {
         "book": "Оглавление книги",
         "home": "К началу книги",
         "course": "Весь курс одним архивом (zip)",
+        "editions": {"pdf": "Вся книга, PDF", "epub": "Вся книга, EPUB", "tooltip": "Скачать книгу одним файлом"},
+        "slides": {
+            "name": "слайды",
+            "open": "Слайды этой главы",
+            "back": "К тексту главы",
+            "help": "Стрелки и пробел листают, Esc показывает все слайды, F — на весь экран, ? — остальные клавиши.",
+        },
+        "figures": {
+            "open": "Рисунок отдельно",
+            "file": "SVG",
+            "credit": "{number}. {caption} — {page} // {book} / {author}. Версия {version}. CC BY 4.0.",
+        },
+        "colab": "Открыть блокнот в Colab",
+        "install": "Устанавливает пакет книги там, где его нет, например в Colab.",
         "citing": {"title": "Как сослаться на эту страницу", "version": "Версия", "url": "URL: "},
         "permalinks": {"result": "Ссылка на этот результат", "exercise": "Ссылка на это упражнение"},
         "talk": {
@@ -91,6 +105,20 @@ WORDS = {
         "book": "Contents of the book",
         "home": "Start of the book",
         "course": "The whole course as one archive (zip)",
+        "editions": {"pdf": "Whole book, PDF", "epub": "Whole book, EPUB", "tooltip": "Download the book as one file"},
+        "slides": {
+            "name": "slides",
+            "open": "Slides of this chapter",
+            "back": "To the text of the chapter",
+            "help": "Arrows and space turn the slides, Esc shows them all, F is full screen, ? lists the other keys.",
+        },
+        "figures": {
+            "open": "Take this figure",
+            "file": "SVG",
+            "credit": "{number}. {caption} From: {page}. In: {book}, {author}, version {version}. CC BY 4.0.",
+        },
+        "colab": "Open the notebook in Colab",
+        "install": "Installs the package of the book where it is missing, for example in Colab.",
         "citing": {"title": "Cite this page", "version": "Version", "url": ""},
         "permalinks": {"result": "Link to this result", "exercise": "Link to this exercise"},
         "talk": {

@@ -141,6 +141,8 @@ def to_markdown(body: str, language: str) -> str:
     soup = BeautifulSoup(body, "html.parser")
     for unwanted in soup.select("a.headerlink, a:has(> .viewcode-link), script, style, svg:not([aria-label])"):
         unwanted.decompose()
+    for link in soup.select("a:has(> .term-link)"):
+        link.unwrap()
     for cell in soup.select("thead td"):
         cell.name = "th"  # an empty corner
     for link in soup.select("a[title]"):

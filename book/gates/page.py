@@ -16,7 +16,7 @@ from myst_parser.parsers.mdit import create_md_parser
 EXTENSIONS = {"amsmath", "colon_fence", "deflist", "dollarmath", "linkify", "substitution", "attrs_inline"}
 
 NESTING = frozenset(
-    ["note", "tip", "warning", "important", "admonition", "dropdown", "exercise", "solution", "figure"]
+    ["note", "tip", "warning", "important", "admonition", "dropdown", "exercise", "solution", "figure", "play-world"]
     + ["prf:" + kind for kind in ("theorem", "proposition", "lemma", "corollary", "definition", "proof", "remark")]
     + ["prf:" + kind for kind in ("example", "assumption", "axiom", "algorithm", "observation", "conjecture")]
 )

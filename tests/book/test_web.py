@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import shutil
 from importlib import import_module
@@ -208,6 +209,23 @@ def test_links_to_report_and_to_edit(public: Book, language: str) -> None:
     wanted = {"en": "Report a problem on this page", "ru": "Сообщить об ошибке на этой странице"}[language]
     assert report["title"] == wanted
     assert edit["title"] == {"en": "Suggest an edit", "ru": "Предложить правку"}[language]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_notebooks_install_the_package_of_the_repository(public: Book, site: Book, language: str) -> None:
+    """In their first cell, and a button opens them in Colab; without an address neither is there."""
+    for book, there in ((public, True), (site, False)):
+        page = html(book, language, "index")
+        notebook = json.loads((page.parent / "_sources/index.ipynb").read_text("utf8"))
+        first = "".join(notebook["cells"][0]["source"])
+        assert (f'"keydoor[lab] @ git+{REPOSITORY}@v1.0.0"' in first) == there
+        assert ("pip install" in json.dumps(notebook)) == there
+        wanted = f"https://colab.research.google.com/github/someone/keydoor/blob/gh-pages/v1.0.0/{language}/_sources/"
+        links = [tag["href"] for tag in Tags(page).all("a") if "colab" in (tag.get("href") or "")]
+        assert links == ([f"{wanted}index.ipynb"] if there else [])
+        if there:
+            compile(re.sub("^ +%.*$", "    pass", first, flags=re.M), "the first cell", "exec")
+            assert notebook["cells"][0]["outputs"] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -446,7 +464,7 @@ def test_the_workflow_runs_what_exists() -> None:
     made, modules = re.findall(r"\bmake (\w+)", commands), re.findall(r"python -m ([\w.]+)", commands)
     assert made == ["book"]
     assert set(made) <= targets
-    assert modules == ["book.addresses", "book.publish"]
+    assert modules == ["book.pdf", "book.epub", "book.addresses", "book.publish"]
     for module in modules:
         assert (ROOT / f"{module.replace('.', '/')}.py").is_file()
     for name in re.findall(r"[\w./]+\.txt", commands):

@@ -96,6 +96,24 @@ def test_search_finds_all_forms_of_a_word(reader: Reader, site: Path, language: 
     assert not faults, "\n" + "\n".join(faults)
 
 
+@pytest.mark.parametrize("language", ["en", "ru"])
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("λ", {"telescoping.html", "stopping.html"}),
+        ("td_residuals", {"telescoping.html"}),
+        ("semi_markov_return", {"durations.html"}),
+    ],
+)
+def test_search_finds_symbols_and_functions(reader: Reader, language: str, query: str, wanted: set[str]) -> None:
+    """Chapters whose formulas or code hold them; for a function its entry on the page of the package comes first."""
+    page, watch = reader(f"{language}/changes.html")
+    links = search(page, query)
+    assert wanted <= {name_of(link) for link in links}
+    assert query == "λ" or links[0].endswith(f"api.html#keydoor.returns.{query}")
+    assert not watch.faults()
+
+
 @pytest.mark.parametrize(("language", "query"), [("ru", "агент"), ("en", "discount")])
 def test_found_words_are_marked(reader: Reader, site: Path, language: str, query: str) -> None:
     """Readable in light and dark."""
