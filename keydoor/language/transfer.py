@@ -18,7 +18,7 @@ from keydoor.language.texts import history_messages
 from keydoor.language.weights import Loaded
 
 
-class Test(NamedTuple):
+class Trial(NamedTuple):
     """One kind of prompts.
 
     Example:
@@ -42,13 +42,13 @@ SHORT = 4
 """Horizon at which the whole history is affordable, and at which an episode can just succeed."""
 
 TESTS = (
-    Test("trained"),
-    Test("wording", wording="paraphrase"),
-    Test("colours", names={"red": "yellow", "blue": "purple"}),
-    Test("colours", names={"red": "white", "blue": "black"}),
-    Test("russian", language="ru"),
-    Test("russian wording", language="ru", wording="paraphrase"),
-    Test("history", history=True),
+    Trial("trained"),
+    Trial("wording", wording="paraphrase"),
+    Trial("colours", names={"red": "yellow", "blue": "purple"}),
+    Trial("colours", names={"red": "white", "blue": "black"}),
+    Trial("russian", language="ru"),
+    Trial("russian wording", language="ru", wording="paraphrase"),
+    Trial("history", history=True),
 )
 """All tests; the first one is what was trained."""
 
