@@ -24,8 +24,8 @@ def drift_samples(loaded: Loaded, *, each: int = 5, longest: int = 24, seed: int
         seed: of the sampling, at least 0.
 
     Returns:
-        A row for each answer: ``situation``, ``text``, the sampled ``ids``, the ids ``again``, their ``pieces`` and
-        ``pieces_again``, and the log-probabilities ``logprob`` and ``logprob_again`` of both under the model.
+        Rows, one for each answer, with ``situation``, ``text``, the sampled ``ids``, the ids ``again``, ``pieces`` and
+        ``pieces_again`` of both, and their log-probabilities ``logprob`` and ``logprob_again`` under the model.
 
     Raises:
         ValueError: a number is below 1.

@@ -279,7 +279,7 @@ def train_real_model(settings: RealModelSettings, *, model: Any = None, tokenize
         tokenizer: as for :func:`make_trainer`.
 
     Returns:
-        The trainer's log: a row for each step, with the mean reward.
+        The trainer's log, a row for each step, with the mean reward.
 
     Raises:
         WeightsError: something stands in the way; the message says what, and what works instead.

@@ -101,7 +101,7 @@ def turn_advantages(group: Sequence[Rollout], *, reward_mode: str = "sparse", sc
         scale: whether the deviation divides.
 
     Returns:
-        A list for each rollout with a number for each turn. Sparse: all turns of a rollout have the same.
+        A list for each rollout with a number for each turn, in the mode ``sparse`` the same for all turns.
 
     Raises:
         ValueError: an empty group, or an unknown reward mode.
@@ -127,7 +127,7 @@ def cell_weights(group: Sequence[Rollout], advantages: Sequence[Sequence[float]]
         advantages: finite numbers, one for each turn of each.
 
     Returns:
-        Shape (2, 15, 6): sums of the positive ones, and of the negative ones.
+        Sums of the positive ones, and of the negative ones, of shape (2, 15, 6).
 
     Example:
         >>> weights = cell_weights([Rollout((0, 0), (5, 5), 0.0, (0.0, 0.0))], [[-1.0, 2.0]])

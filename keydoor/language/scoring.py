@@ -15,7 +15,7 @@ from torch import Tensor
 
 from keydoor._checks import one_of, refuse
 from keydoor.language.tables import SITUATIONS
-from keydoor.language.texts import FORMS, Names, messages, spelling
+from keydoor.language.texts import FORMS, messages, spelling
 from keydoor.language.tree import TokenTree
 from keydoor.rules import ACTIONS
 
@@ -100,7 +100,7 @@ class ActionScorer:
         prompts: Sequence[Sequence[Mapping[str, str]]],
         *,
         forms: Sequence[str] = FORMS,
-        names: Names = None,
+        names: Mapping[str, str] | None = None,
         frozen: int = 0,
     ) -> None:
         if not prompts:
@@ -123,7 +123,7 @@ class ActionScorer:
         """The log-probability of each string.
 
         Returns:
-            Shape (prompts, actions, forms), with a gradient where gradients are on.
+            A tensor of shape (prompts, actions, forms), with a gradient where gradients are on.
         """
         return self.tree.logprobs(self.model, self._trunk, self.frozen).view(self._shape)
 
@@ -131,7 +131,7 @@ class ActionScorer:
         """The log-probability of each action, summed over its strings.
 
         Returns:
-            Shape (prompts, actions), with a gradient where gradients are on.
+            A tensor of shape (prompts, actions), with a gradient where gradients are on.
         """
         return torch.logsumexp(self.string_logprobs(), dim=-1)
 
@@ -147,7 +147,7 @@ class ActionScorer:
 
 
 def situation_prompts(
-    *, language: str = "en", wording: str = "plain", names: Names = None
+    *, language: str = "en", wording: str = "plain", names: Mapping[str, str] | None = None
 ) -> list[list[dict[str, str]]]:
     """The fifteen prompts of :data:`keydoor.language.tables.SITUATIONS`, in their order.
 

@@ -22,9 +22,6 @@ WORDINGS = ("plain", "paraphrase")
 FORMS = ("name", "json", "tool")
 """Forms of an action string: ``pickup_red``, ``{"name": "pickup_red"}`` and the call of a tool."""
 
-Names = Mapping[str, str] | None
-"""Other names for the two colours, each one of :data:`keydoor.rules.PALETTE`; ``None`` keeps them."""
-
 _RUSSIAN = {
     "red": ("красная", "красный"),
     "blue": ("синяя", "синий"),
@@ -103,7 +100,7 @@ _TOOL_TASKS = {
 }
 
 
-def _checked(language: str, wording: str, names: Names) -> dict[str, str]:
+def _checked(language: str, wording: str, names: Mapping[str, str] | None) -> dict[str, str]:
     """The two colours by their names; unknown words are refused."""
     one_of(language, "language", LANGUAGES)
     one_of(wording, "wording", WORDINGS)
@@ -141,7 +138,9 @@ def _belief(clue: str | None, key: str | None, opened: str | None, language: str
     )
 
 
-def situation_text(situation: Situation, *, language: str = "en", wording: str = "plain", names: Names = None) -> str:
+def situation_text(
+    situation: Situation, *, language: str = "en", wording: str = "plain", names: Mapping[str, str] | None = None
+) -> str:
     """What the agent knows, in words.
 
     Args:
@@ -170,7 +169,7 @@ def situation_text(situation: Situation, *, language: str = "en", wording: str =
 
 
 def messages(
-    situation: Situation, *, language: str = "en", wording: str = "plain", names: Names = None
+    situation: Situation, *, language: str = "en", wording: str = "plain", names: Mapping[str, str] | None = None
 ) -> list[dict[str, str]]:
     """The question to the model as a chat: the procedure, shown once in another colour, then what is known now.
 
@@ -223,7 +222,7 @@ def _chat(language: str, turns: Sequence[tuple[str, str]], asked: str) -> list[d
 
 
 def history_messages(
-    history: Sequence[str], *, language: str = "en", wording: str = "plain", names: Names = None
+    history: Sequence[str], *, language: str = "en", wording: str = "plain", names: Mapping[str, str] | None = None
 ) -> list[dict[str, str]]:
     """The question with everything that was seen and done instead of a summary of it: here the model must remember.
 
@@ -262,7 +261,7 @@ def history_messages(
     return _chat(language, turns, seen(history[-1]))
 
 
-def spelling(action: str, *, form: str = "name", names: Names = None) -> str:
+def spelling(action: str, *, form: str = "name", names: Mapping[str, str] | None = None) -> str:
     """One string that means an action.
 
     Args:
@@ -297,7 +296,7 @@ def spelling(action: str, *, form: str = "name", names: Names = None) -> str:
     return f'{{"name": "{tool}", "arguments": {{"color": "{called[colour]}"}}}}'
 
 
-def spellings(action: str, *, names: Names = None) -> tuple[str, ...]:
+def spellings(action: str, *, names: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """All strings that are scored for an action, one for each of :data:`FORMS`.
 
     Args:
@@ -317,7 +316,9 @@ def spellings(action: str, *, names: Names = None) -> tuple[str, ...]:
     return tuple(spelling(action, form=form, names=names) for form in FORMS)
 
 
-def observation_text(observation: str, *, language: str = "en", wording: str = "plain", names: Names = None) -> str:
+def observation_text(
+    observation: str, *, language: str = "en", wording: str = "plain", names: Mapping[str, str] | None = None
+) -> str:
     """What the agent sees, in words. Of a key it says that it is held, never which colour it has.
 
     Args:

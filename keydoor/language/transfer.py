@@ -89,8 +89,8 @@ def transfer_rows(
         horizon: turns that the task allows, at least 1.
 
     Returns:
-        A row for each test and seed: ``test``, ``language``, ``wording``, ``names``, ``horizon``, ``seed``, ``before``
-        and ``after``.
+        Rows, one for each test and seed, with ``test``, ``language``, ``wording``, ``names``, ``horizon``,
+        ``prompts``, ``seed``, ``before`` and ``after``.
 
     Raises:
         ValueError: a file holds no adapters of this model, or an argument is outside of its range.

@@ -107,7 +107,7 @@ class TokenTree:
             layers: how many layers are done in it, at least 0.
 
         Returns:
-            Shape (sequences,).
+            A tensor of shape (sequences,).
 
         Raises:
             ValueError: as :meth:`trunk`.
