@@ -47,6 +47,7 @@ WORDS = {
             "Front": "Начало",
             "I. The agent's world": "I. Мир агента",
             "II. The arithmetic of turns": "II. Арифметика ходов",
+            "IV. Practice": "IV. Практика",
             "Lab": "Практикум",
             "Back": "Справочник",
         },
