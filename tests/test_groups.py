@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keydoor.estimators import group_gradient_factor
 from keydoor.groups import group_advantages, informative_group_probability
 
 # --- mixed groups ------------------------------------------------------------------------------------------------
@@ -275,3 +276,97 @@ def test_a_size_beyond_all_groups(size):
         with pytest.raises(ValueError, match=r"group_size is .*; expected an integer not below 1 and below 2\*\*63"):
             informative_group_probability(p, size)
     assert informative_group_probability(0.5, 2**63 - 1) == 1.0
+
+
+# --- what the advantages do to a gradient --------------------------------------------------------------------------
+#
+# A rollout takes one of a few actions with rational probabilities, softmax logits, and is paid by the dice of its
+# action. Its score by logit k is 1[a = k] - p_k, and the gradient of the mean reward J by logit k is p_k (Q_k - J).
+
+CHANCES = {"a": F(1, 2), "b": F(1, 3), "c": F(1, 6)}
+PAID = {"a": {F(0): F(3, 4), F(1): F(1, 4)}, "b": {F(1, 2): F(1)}, "c": {F(0): F(1, 2), F(3): F(1, 2)}}
+ROLLOUTS = [(a, r, p * q) for a, p in CHANCES.items() for r, q in PAID[a].items()]
+
+
+def score(action, k):
+    return (action == k) - CHANCES[k]
+
+
+def true_slope(k):
+    worth = {a: sum(r * q for r, q in row.items()) for a, row in PAID.items()}
+    return CHANCES[k] * (worth[k] - sum(p * worth[a] for a, p in CHANCES.items()))
+
+
+def mean_update(size, k, advantages):
+    """Mean of 1/G times the sum of advantage times score, over all groups."""
+    total = F(0)
+    for group in itertools.product(ROLLOUTS, repeat=size):
+        chance = math.prod((p for _, _, p in group), start=F(1))
+        weights = advantages([r for _, r, _ in group])
+        total += chance * sum(w * score(a, k) for w, (a, _, _) in zip(weights, group, strict=True)) / size
+    return total
+
+
+def against_the_others(rewards):
+    """The leave-one-out baseline, by its definition."""
+    return [r - (sum(rewards) - r) / (len(rewards) - 1) for r in rewards]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_the_groups_mean_shrinks_the_gradient_by_one_part_in_g(size):
+    """E = (G - 1)/G times the gradient, since a rollout's reward is itself 1/G of its baseline; the other rewards are
+    independent of its score, whose mean is 0. Without itself in the baseline the mean is the gradient. The foil, a
+    bare mean without the factor, differs for every size.
+    """
+    for k in CHANCES:
+        slope = true_slope(k)
+        found = mean_update(size, k, lambda rewards: group_advantages(rewards, scale=False))
+        assert found == F(size - 1, size) * slope
+        assert found != slope  # the foil: "a baseline does not change the mean"
+        if size > 1:
+            assert mean_update(size, k, against_the_others) == slope
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-36, 36).map(lambda n: F(n, 12)), min_size=2, max_size=8))
+def test_leaving_oneself_out_is_a_factor(rewards):
+    """r_i - mean of the others = G/(G - 1) (r_i - mean of all), group by group."""
+    size = len(rewards)
+    assert against_the_others(rewards) == [F(size, size - 1) * a for a in group_advantages(rewards, scale=False)]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(-9, 9)), min_size=1, max_size=8))
+def test_a_binary_group_compares_the_mean_scores_of_successes_and_failures(group):
+    """With K successes of G the update is K (G - K)/G^2 times the difference of the mean scores; 0 for K = 0 and G."""
+    wins, scores = [F(int(won)) for won, _ in group], [F(x) for _, x in group]
+    size, k = len(group), int(sum(wins))
+    advantages = group_advantages(wins, scale=False)
+    update = sum(a * x for a, x in zip(advantages, scores, strict=True)) / size
+    if k in (0, size):
+        assert update == 0
+    else:
+        good = sum(x for won, x in zip(wins, scores, strict=True) if won) / k
+        bad = sum(x for won, x in zip(wins, scores, strict=True) if not won) / (size - k)
+        assert update == F(k * (size - k), size**2) * (good - bad)
+
+
+def test_the_scale_can_turn_the_direction_round_with_three_rewards():
+    """A risky action pays 10 with probability 1/8, a safe one pays 1; both are as probable. Risk is worth more, 5/4,
+    and the bare differences say so. Divided by the deviation, which the rare 10 makes large, the mean update is against
+    it. With two values of the reward this cannot happen (keydoor.estimators.group_gradient_factor is positive).
+    """
+    paid = [("risk", F(10), F(1, 16)), ("risk", F(0), F(7, 16)), ("safe", F(1), F(1, 2))]
+
+    def update(scale):
+        total = 0.0
+        for group in itertools.product(paid, repeat=4):
+            chance = float(math.prod(p for _, _, p in group))
+            weights = group_advantages([r for _, r, _ in group], scale=scale)
+            pairs = zip(weights, group, strict=True)
+            total += chance * sum(float(w) * (0.5 if a == "risk" else -0.5) for w, (a, _, _) in pairs) / 4
+        return total
+
+    assert update(False) == pytest.approx(3 / 4 * 1 / 4 * (5 / 4 - 1))
+    assert update(True) < -0.01
+    assert group_gradient_factor(1 / 8, 4) > 0
