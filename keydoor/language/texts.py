@@ -270,7 +270,7 @@ def spelling(action: str, *, form: str = "name", names: Mapping[str, str] | None
         names: other names for the colours.
 
     Returns:
-        The string. :func:`keydoor.parse_action` reads it back (with ``colours=8`` where colours were renamed).
+        The string. :func:`keydoor.turns.parse_action` reads it back (with ``colours=8`` where colours were renamed).
 
     Raises:
         ValueError: an unknown action, form or colour.
