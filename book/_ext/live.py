@@ -101,7 +101,8 @@ class PlayWorld(SphinxDirective):
 
 def add_live(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Mark a page's live cells, write its program, and give the template what loads the rest."""
-    if doctree is None or app.builder.format != "html" or not app.config.book_languages or not app.live_folder.is_dir():
+    wanted = app.builder.name == "html" and app.config.book_languages and app.live_folder.is_dir()
+    if doctree is None or not wanted:
         return
     program, world = program_of(app, pagename), 'class="live-world ' in context["body"]
     context["body"] = mark(context["body"], program, pagename)

@@ -82,8 +82,8 @@ PLAN = (
         "small groups, no calibration",
         {"group_size": 16, "calibrated": False},
         (1,),
-        "sixteen rollouts of a task and the log-probabilities as they are: next to all groups are failures",
-        "шестнадцать роллаутов на задачу и логарифмы вероятностей как они есть: почти все группы — одни неудачи",
+        "sixteen rollouts of a task and the log-probabilities as they are: at first most groups are all failures",
+        "шестнадцать роллаутов на задачу, логарифмы вероятностей как они есть: сначала в большинстве групп одни неудачи",
     ),
     Planned(
         "small groups, shaped returns",
@@ -264,13 +264,18 @@ def training(work: Path) -> dict[str, Any]:
         ValueError: work is '/no/such/folder'; expected a folder with a finished run of 'standard'
     """
     runs = [
-        json.loads((work / f"{name}.json").read_text(encoding="utf-8"))
-        for _, _, name in planned_runs()
+        {**json.loads((work / f"{name}.json").read_text(encoding="utf-8")), **_notes(planned)}
+        for planned, _, name in planned_runs()
         if (work / f"{name}.json").is_file()
     ]
     if not any(run["label"] == PLAN[0].label for run in runs):
         refuse("work", str(work), f"a folder with a finished run of {PLAN[0].label!r}")
     return {"settings": json.loads(json.dumps(dataclasses.asdict(LanguageSettings()))), "runs": runs}
+
+
+def _notes(planned: Planned) -> dict[str, str]:
+    """As they are worded now: a finished run keeps its numbers, not its words."""
+    return {"note_en": planned.note_en, "note_ru": planned.note_ru}
 
 
 def episodes(run: dict[str, Any], weights: str, *, each: int = 2) -> dict[str, Any]:

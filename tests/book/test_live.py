@@ -10,6 +10,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from book import execute
 from book._ext import live_files
 from book._ext.live_words import WORDS
 from book._ext.runnable import Cell, Program, cells_of, read_package, read_program
+from book.gates import live as live_gate
 from book.layout import LANGUAGES, Book
 from tests.book.wrong_answers import WRONG
 
@@ -138,6 +140,15 @@ def test_checks_that_could_not_run_are_refused(cells: list[Cell], message: str) 
     assert message in faults[0][1]
 
 
+def test_a_faulty_check_is_reported_at_its_cell(mini: Book, plant: Callable[..., int]) -> None:
+    cell = '```{code-cell} ipython3\n:tags: [check, remove-cell]\n"answer = ..."\nassert answer == number\n```\n\n'
+    line = plant("en/index.md", "```{solution-end}", f"{cell}```{{solution-end}}")
+    (problem,) = live_gate.check(mini)
+    assert problem.path == mini.pages("en")["index"]
+    assert problem.line == line + 2
+    assert "the check uses number" in problem.message
+
+
 def test_both_languages_have_the_same_live_cells_and_checks() -> None:
     for name in BOOK.pages("en"):
         programs = [page(language, name)[1] for language in LANGUAGES]
@@ -199,7 +210,7 @@ def test_checks_say_what_is_wrong(language: str) -> None:
     expected = {(label, answer): words[place] for label, rows in WRONG.items() for answer, words in rows}
     found = json.loads(result.stdout)
     assert {label for label, _, _ in found} == WRONG.keys()
-    for label, answer, sent in found:
+    for label, answer, sent in found:  # no-break spaces are a matter of typography
         words = expected.get((label, answer))
         assert len(sent) == 1, (label, answer, sent)
         kind, text = sent[0]
@@ -207,7 +218,7 @@ def test_checks_say_what_is_wrong(language: str) -> None:
             assert kind == "right", (label, answer, text)
         else:
             assert kind == "wrong", (label, answer, sent)
-            assert (words or "") in text, (label, answer, text)
+            assert (words or "") in text.replace("\xa0", " "), (label, answer, text)
 
 
 def test_each_chapter_has_exercises_with_a_check() -> None:

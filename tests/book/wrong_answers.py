@@ -53,7 +53,10 @@ WRONG: dict[str, list[tuple[str, tuple[str, str]]]] = {
         ("wins_of = {4: 1, 5: 8}\nby_hand = F(1)", ("8 is too few", "8 — слишком мало")),
         ("wins_of = {4: 1, 5: 16}\nby_hand = F(1)", ("16 is too many", "16 — слишком много")),
         ("wins_of = {4: 1, 5: 10}\nby_hand = F(11, 6**5)", ("give each length its own", "у каждой длины она своя")),
-        ("wins_of = {4: 1, 5: 10}\nby_hand = F(10, 6**5)", ("add the sequences", "сложите последовательности")),
+        (
+            "wins_of = {4: 1, 5: 10}\nby_hand = F(10, 6**5)",
+            ("add the sequences", "сложите вероятности последовательностей"),
+        ),
     ],
     "ex-environment-notebook": [
         (COPYIST.replace("WAIT", "action"), RIGHT),
@@ -88,7 +91,7 @@ WRONG: dict[str, list[tuple[str, tuple[str, str]]]] = {
         ("real = 0.99\nsmallest = 891", ("the discount that was set", "Это заданный дисконт")),
         ("real = 1 - 1 / 128\nsmallest = 891", ("the share of rows", "Это доля строк")),
         ("real = 0.98\nsmallest = 891", ("0.98000 is not right", "0.98000 неверен")),
-        ("real = 0.99 * 127 / 128\nsmallest = 990", ("nine tenths of 100", "из 100 шагов")),
+        ("real = 0.99 * 127 / 128\nsmallest = 990", ("of 100 steps at least 90", "из 100 шагов")),
         ("real = 0.99 * 127 / 128\nsmallest = 900", ("N = 900", "N = 900")),
     ],
     "ex-stopping-rows": [

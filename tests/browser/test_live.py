@@ -140,7 +140,7 @@ def test_a_cell_by_keyboard(reader: Reader, language: str) -> None:
 
     tab_to(page, "#live-1 [data-act=edit]", limit=1)
     page.keyboard.press("Enter")
-    expect(cell.locator(".cm-content")).to_be_focused()
+    expect(cell.locator(".cm-content")).to_be_focused(timeout=PATIENCE)
     rewrite(page, "# the page's own keys: /\nT\n")
     page.keyboard.press("/")  # in the page it opens the search
     page.keyboard.press("Backspace")
@@ -252,7 +252,7 @@ def test_an_exercise_says_what_is_wrong(reader: Reader, language: str, name: str
     bar = box.locator(".live-bar")
     bar.locator("[data-act=solve]").focus()
     page.keyboard.press("Enter")
-    expect(box.locator(".cm-content")).to_be_focused()
+    expect(box.locator(".cm-content")).to_be_focused(timeout=PATIENCE)
     right, wrong = (next(a for a, words in answers if bool(words[0]) is kind) for kind in (False, True))
     rewrite(page, wrong)
     page.keyboard.press("Shift+Enter")
@@ -329,7 +329,7 @@ def test_the_world_by_keyboard(reader: Reader, tmp_path: Path, language: str, ta
     box = page.locator(".live-world")
     page.locator(".live-world [data-act=play]").focus()
     page.keyboard.press("Enter")
-    expect(box.locator(".live-actions button").first).to_be_focused()
+    expect(box.locator(".live-actions button").first).to_be_focused(timeout=PATIENCE)
     shares = box.locator(".live-belief span:last-child")
     expect(shares).to_have_text(["1/2", "1/2"])
     key, door = {"red": ("2", "4"), "blue": ("3", "5")}[target]

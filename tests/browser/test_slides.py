@@ -16,7 +16,7 @@ from tests.browser.test_pages import PAGES
 NAMES = sorted(name for name, path in PAGES.items() if "{prf:" in path.read_text("utf8"))
 OUTSIDE = """() => Array.from(document.querySelectorAll(".slides > section.present"), (slide) => {
   const frame = document.querySelector(".slides").getBoundingClientRect();
-  return Array.from(slide.querySelectorAll("h2, p, li, figure, figcaption, mjx-container, table"), (box) => {
+  return Array.from(slide.querySelectorAll("h1, p, li, figure, figcaption, mjx-container, table"), (box) => {
     const place = box.getBoundingClientRect();
     const out = place.bottom > frame.bottom + 2 || place.right > frame.right + 2 || place.left < frame.left - 2;
     return out ? `${slide.id}: ${box.tagName} ${box.textContent.trim().slice(0, 60)}` : "";
@@ -54,6 +54,7 @@ def test_slides_on_paper_and_without_scripts(reader: Reader, site: Path) -> None
     """One on each sheet; without scripts they stand one below the other."""
     page, _ = reader(f"ru/{NAMES[0]}-slides.html")
     total = begin(page)
+    page.emulate_media(media="print")
     with pikepdf.open(io.BytesIO(page.pdf(prefer_css_page_size=True))) as printed:
         assert len(printed.pages) == total
         assert [round(float(side)) for side in printed.pages[0].MediaBox[2:]] == [960, 540]  # 1280 by 720 px
