@@ -83,7 +83,7 @@ PLAN = (
         {"group_size": 16, "calibrated": False},
         (1,),
         "sixteen rollouts of a task and the log-probabilities as they are: at first most groups are all failures",
-        "шестнадцать роллаутов на задачу, логарифмы вероятностей как они есть: сначала в большинстве групп одни неудачи",
+        "шестнадцать роллаутов на задачу, оценки без калибровки: сначала в большинстве групп одни неудачи",
     ),
     Planned(
         "small groups, shaped returns",
