@@ -722,6 +722,10 @@ def test_group_factor_in_closed_form() -> None:
     assert group_gradient_factor(0.3, 1000) == pytest.approx(1 / math.sqrt(0.21), rel=0.01)
     assert group_gradient_factor(0.3, 4) != pytest.approx(1 / math.sqrt(0.21), rel=0.01)
     assert group_gradient_factor(0, 5) == group_gradient_factor(1, 5) == pytest.approx(2, abs=1e-14)
+    for size in (4, 5, 8, 33):  # a strictly convex bowl, lowest in the middle
+        bowl = [group_gradient_factor(k / 20, size) for k in range(21)]
+        assert all(bowl[k - 1] + bowl[k + 1] > 2 * bowl[k] + 1e-9 for k in range(1, 20))
+        assert min(bowl) == bowl[10]
 
 
 # --- networks ---------------------------------------------------------------------------------------------------------
