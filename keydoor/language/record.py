@@ -60,8 +60,10 @@ PLAN = (
         "no calibration",
         {"calibrated": False},
         (1,),
-        "the log-probabilities as they are: finish is likeliest everywhere at first, and successes are rare",
-        "логарифмы вероятностей как они есть: сначала всюду вероятнее прочих finish, и успехи редки",
+        "the log-probabilities as they are: finish is likeliest at the start, so that most episodes end at once and "
+        "successes are rare",
+        "логарифмы вероятностей как они есть: на первом ходу вероятнее прочих finish, поэтому почти все эпизоды сразу "
+        "кончаются и успехи редки",
     ),
     Planned(
         "shaped returns",
