@@ -69,6 +69,7 @@ COURSE = (
     "keydoor",
     "pyproject.toml",
     "requirements.in",
+    "requirements-language.txt",
     "requirements.txt",
     "tests",
     "tools",
