@@ -20,7 +20,7 @@ from keydoor import KeyDoorAgentEnv
 from keydoor.records import read_rollout_records, validate_rollout_record
 from keydoor.rules import ACTIONS
 from tests.book.wrong_answers import WRONG
-from tests.browser.faults import AXE, Reader, identifiers, settle, wide
+from tests.browser.faults import AXE, Reader, identifiers, lighten, settle, wide
 from tests.browser.test_pages import DESK, PAGES, TELEPHONE
 from tests.browser.test_reading import tab_to
 
@@ -247,6 +247,7 @@ def test_an_exercise_says_what_is_wrong(reader: Reader, language: str, name: str
     """The starter, one wrong answer and a right one, by keyboard; each check is tried in `tests/book/test_live.py`."""
     page, watch = reader(f"{language}/{name}.html")
     settle(page)
+    lighten(page)  # the formulas are looked at elsewhere
     answers = WRONG[f"ex-{name}-{label}"]
     box = page.locator(f"#ex-{name}-{label}")
     bar = box.locator(".live-bar")
@@ -325,6 +326,7 @@ def test_the_world_by_keyboard(reader: Reader, tmp_path: Path, language: str, ta
     """An invalid action, the clue, success, and a record that the package reads; then an end by a forced lock."""
     page, watch = reader(f"{language}/environment.html", width=DESK)
     settle(page)
+    lighten(page)
     page.evaluate("(draw) => { Math.random = () => draw; }", {"red": 0.1, "blue": 0.9}[target])
     box = page.locator(".live-world")
     page.locator(".live-world [data-act=play]").focus()
