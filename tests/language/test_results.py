@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from keydoor.language.record import episodes
 from keydoor.language.results import STORED, check_stored, provenance, save, stored
 from keydoor.language.tables import SITUATIONS, action_masses, calibrate, exact_success, probabilities
 from keydoor.language.texts import LANGUAGES, observation_text, situation_text, spellings
@@ -181,3 +182,13 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         stored("scores", tmp_path)
     json.dumps(provenance("x", {}, cpu_seconds=1.0))
+
+
+def test_the_stored_episodes_are_those_of_the_stored_run() -> None:
+    """Played anew from the run's own tables, they come out the same, to the last digit."""
+    kept = stored("episodes")
+    run = next(run for run in stored("training")["runs"] if (run["label"], run["seed"]) == ("standard", kept["run"]))
+    made = episodes(run, kept["provenance"]["weights"]["model"])
+    assert made == {name: kept[name] for name in made}
+    other = next(one for one in stored("training")["runs"] if one["label"] == "soft")
+    assert episodes(other, kept["provenance"]["weights"]["model"])["episodes"] != kept["episodes"]
