@@ -21,9 +21,10 @@ from book._ext.live_words import WORDS
 from book._ext.runnable import Cell, Program, cells_of, read_package, read_program
 from book.gates import live as live_gate
 from book.layout import LANGUAGES, Book
-from tests.book.wrong_answers import WRONG
+from tests.book.answers import all_answers
 
 ROOT = Path(__file__).resolve().parents[2]
+WRONG = all_answers()
 BOOK = Book(ROOT, ROOT / "_build")
 PACKAGE = read_package(ROOT / "keydoor")
 LIVE = ROOT / "book" / "live"

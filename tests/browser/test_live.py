@@ -19,11 +19,12 @@ from book.layout import LANGUAGES
 from keydoor import KeyDoorAgentEnv
 from keydoor.records import read_rollout_records, validate_rollout_record
 from keydoor.rules import ACTIONS
-from tests.book.wrong_answers import WRONG
+from tests.book.answers import all_answers
 from tests.browser.faults import AXE, Reader, identifiers, lighten, settle, wide
 from tests.browser.test_pages import DESK, PAGES, TELEPHONE
 from tests.browser.test_reading import tab_to
 
+WRONG = all_answers()
 PATIENCE = 120_000  # ms; Python starts in a few seconds where the machine is idle
 
 # Each page's steps in one worker, with the code that the pages show; gives what differs from what the build printed.
