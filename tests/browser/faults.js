@@ -55,20 +55,31 @@ window.faults = (() => {
     }).map((e) => `${tag(e)} moves`);
   }
 
-  const ground = (e) => {
-    for (; e; e = e.parentElement) {
-      const colour = getComputedStyle(e).backgroundColor;
-      if (!/, 0\)$|transparent/.test(colour)) return colour;
+  // What an element looks like, in either mode: its own tag, class and style and those of all that it stands in. Rows of
+  // tables take turns in colour. The same on all pages, so that a look is known again: a hash of 53 bits.
+  const kinds = new WeakMap();
+  const hash = (text) => {
+    let [a, b] = [0xdeadbeef, 0x41c6ce57];
+    for (let n = 0; n < text.length; n++) {
+      a = Math.imul(a ^ text.charCodeAt(n), 2654435761);
+      b = Math.imul(b ^ text.charCodeAt(n), 1597334677);
     }
+    return 4294967296 * (2097151 & (b ^ (b >>> 13))) + (a >>> 0);
   };
-  const looks = (e) => {
-    const style = getComputedStyle(e);
-    return [style.color, style.fontSize, style.fontWeight, style.opacity, ground(e)].join();
-  };
+  function kind(e) {
+    if (!e) return 0;
+    if (!kinds.has(e)) {
+      const row = e.tagName === "TR" ? [...e.parentElement.children].indexOf(e) % 2 : "";
+      const own = [e.tagName, e.getAttribute("class"), e.getAttribute("style"), row];
+      kinds.set(e, hash([kind(e.parentElement), ...own].join("\n")));
+    }
+    return kinds.get(e);
+  }
 
-  // Four in five elements of a chapter are the insides of formulas: glyphs that MathJax draws, which are hidden from
-  // screen readers, and the MathML that it adds for them. Once they have been looked at, a box of the formula's size
-  // takes their place, in units of its font, so that it follows the window and the paper as the formula would.
+  // Four in five elements of a chapter are the insides of formulas, glyphs that MathJax draws, which are hidden from
+  // screen readers, and the MathML that it adds for them, and words of code. Once these have been looked at, a box of the
+  // formula's size takes its place, in units of its font, so that it follows the window and the paper as the formula
+  // would; of words that look alike only the first keeps its element, the others keep their text.
   function lighten() {
     const boxes = all("mjx-container").filter((e) => e.firstElementChild?.tagName === "MJX-MATH").map((e) => {
       const drawn = e.firstElementChild, size = drawn.getBoundingClientRect();
@@ -79,19 +90,44 @@ window.faults = (() => {
     });
     for (const [e, box] of boxes) e.replaceChildren(box);
     for (const e of all("svg[role='img']")) e.replaceChildren();
+    unwrap("pre span, dt.sig :is(span, em), code > span, dd em");
   }
 
-  // Pages have ten thousand elements, which axe would weigh one by one for half a minute. What repeats itself is taken
-  // out: words of code and of signatures lose their element and keep their text, but for the first of each look.
-  function thin() {
-    const seen = new Set(), repeated = new Set();
-    for (const e of all("pre span, dt.sig :is(span, em), code > span, dd em").reverse()) {
-      const look = looks(e);
-      if (seen.has(look) && [...e.children].every((child) => repeated.has(child))) repeated.add(e);
-      seen.add(look);
+  function unwrap(selector) {
+    const seen = new Set(), repeated = [];
+    for (const e of all(selector)) {
+      if (seen.has(kind(e)) && !e.id) repeated.push(e);
+      seen.add(kind(e));
     }
-    for (const e of repeated) e.replaceWith(...e.childNodes);
+    for (const e of repeated.reverse()) e.replaceWith(...e.childNodes);
+  }
+
+  // axe weighs all elements one by one. What repeats itself, a paragraph, an item, an entry of the package's page, is left
+  // in once: two have one outline if they look alike, have the same attributes, are both empty or not, and hold the same.
+  const REPEATED = "p, li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
+  const VALUES = ["role", "tabindex", "lang", "type", "aria-hidden", "aria-expanded", "alt"];
+
+  function thin() {
     lighten();
+    for (const e of [...all("mjx-container").slice(1), ...all("wbr, svg :not(title)")]) e.remove();
+    unwrap("span.math, code, em, strong, span:not([id], [role], [tabindex], [aria-label], [aria-hidden])");
+    const seen = new Set(), repeated = [];
+    const outline = (e) => {
+      const inside = [...e.children].map(outline).join();
+      const attributes = e.getAttributeNames().filter((name) => !/^(id|style|class|data-.*)$/.test(name)).sort();
+      const values = VALUES.map((name) => e.getAttribute(name)), empty = !e.textContent.trim();
+      const own = hash([kind(e), attributes, values, empty, e.scrollWidth > e.clientWidth + 1, inside].join("\n"));
+      if (e.matches(REPEATED)) {
+        if (seen.has(own) && !e.querySelector("h1, h2, h3, h4, h5, h6")) {
+          repeated.push(e);
+          return "";
+        }
+        seen.add(own);
+      }
+      return own;
+    };
+    outline(document.body);
+    for (const e of repeated) e.remove();
   }
 
   async function run(where, options) {
@@ -103,15 +139,19 @@ window.faults = (() => {
     }));
   }
 
-  // The contrast of text takes most of axe's time and depends on the looks alone: it is computed once for each.
-  async function contrast() {
-    const first = new Map();
+  // The contrast of text, and of a link with the text around it, takes most of axe's time and depends on the looks alone:
+  // it is computed once for
+  // each. Gives the kinds of elements that were looked at, beside those that were known, and the findings.
+  const LOOKS = ["color-contrast", "link-in-text-block"];
+
+  async function contrast(known) {
+    const first = new Map(), old = new Set(known);
     for (const e of document.body.querySelectorAll("*")) {
       if (![...e.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())) continue;
-      const look = looks(e);
-      if (!first.has(look) && visible(e)) first.set(look, e);
+      if (!old.has(kind(e)) && !first.has(kind(e)) && visible(e)) first.set(kind(e), e);
     }
-    return run({ include: [...first.values()] }, { runOnly: ["color-contrast"] });
+    const found = first.size ? await run({ include: [...first.values()] }, { runOnly: LOOKS }) : [];
+    return [[...first.keys()], found];
   }
 
   async function allButContrast() {
@@ -120,7 +160,7 @@ window.faults = (() => {
       await new Promise((done) => setTimeout(done, 50));
     return run(document, {
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-      rules: { "color-contrast": { enabled: false } },
+      rules: Object.fromEntries(LOOKS.map((rule) => [rule, { enabled: false }])),
     });
   }
 

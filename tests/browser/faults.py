@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import ConsoleMessage, Page, Request
 
@@ -60,7 +61,7 @@ def settle(page: Page) -> None:
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def call(page: Page, name: str, argument: object = None) -> list[str]:
+def call(page: Page, name: str, argument: object = None) -> Any:
     """Call a function of ``faults.js`` in the page."""
     if page.evaluate("() => !window.faults"):
         page.evaluate(SCRIPT.read_text("utf8"))
@@ -95,19 +96,30 @@ def motion(page: Page) -> list[str]:
 
 
 def lighten(page: Page) -> None:
-    """Put a box of its size in the place of each formula and figure, when those have been looked at.
+    """Put a box of its size in the place of each formula and figure, and plain text in that of coloured code.
 
-    What follows, a change of the window or of the colours, then takes a fraction of its time.
+    What follows, a change of the window or of the colours, then takes a fraction of its time. Look at formulas and code
+    before.
     """
     call(page, "lighten")
 
 
-def axe(page: Page, *, contrast_only: bool = False) -> list[str]:
+def axe(page: Page, *, contrast_only: bool = False, known: set[int] | None = None) -> list[str]:
     """What axe-core finds: all rules of WCAG 2 A and AA and of good practice, or the contrast of text alone.
 
-    Formulas and highlighted code are thinned out before: look at all else first.
+    What repeats itself on the page is taken out of it: look at all else first.
+
+    Args:
+        page: the page, settled.
+        contrast_only: leave out what does not depend on colours.
+        known: looks whose contrast has been found right, in this mode and about this width; those found right now are
+            added. Style sheets are the same on all pages of the site.
     """
     if page.evaluate("() => !window.axe"):
         page.evaluate(AXE.read_text("utf8") + ";0")
         call(page, "thin")
-    return call(page, "contrast") + ([] if contrast_only else call(page, "allButContrast"))
+    known = set() if known is None else known
+    looked_at, found = call(page, "contrast", sorted(known))
+    if not found:
+        known.update(looked_at)
+    return found + ([] if contrast_only else call(page, "allButContrast"))
