@@ -168,6 +168,7 @@ WRONG: Answers = {
         (coin(power=0.001143), ("test misses", "пропускает")),
         (coin(power=0.00089), ("a fair environment is accused. Here", "обвиняют честную среду. Здесь")),
         (coin(power=0.999078), ("at the cutoff itself", "на самом пороге")),
+        (coin(power=0.998915), ("approximation by a normal law", "нормальное приближение")),
         (coin(power=0.9987), ("power = 0.9987 is not right", "power = 0.9987 — неверно")),
     ],
     "ex-environment-symmetric": [

@@ -183,7 +183,7 @@ WRONG: Answers = {
         (batch(0.03), ("limit = 0.03 is not right", "limit = 0.03 — неверно")),
         (batch(first="..."), ("a batch size, a whole number", "размером батча, целым числом")),
         (batch(first=4), ("At K = 4 the mean update is -0.03518", "При K = 4 среднее обновление равно -0.03518")),
-        (batch(first=20), ("already at a smaller K", "уже с меньшего K")),
+        (batch(first=20), ("first = 20 is late", "first = 20 — поздно")),
     ],
     "ex-provenance-three": [
         ("results = [F(0), F(-1, 2), F(0), F(-1, 4)]", RIGHT),
