@@ -14,8 +14,9 @@ expected. Nothing is clamped, padded or dropped in silence, and no NaN travels o
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from keydoor._lazy import names_on_first_use
 
 __version__ = "1.0.0"
 
@@ -45,19 +46,7 @@ _HOME_OF_NAME = {
 
 __all__ = sorted(_HOME_OF_NAME)
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF_NAME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'keydoor' has no attribute {name!r}")
-    value = getattr(import_module(f"keydoor.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF_NAME})
-
+__getattr__, __dir__ = names_on_first_use(__name__, _HOME_OF_NAME)
 
 if TYPE_CHECKING:
     from keydoor.env import KeyDoorAgentEnv as KeyDoorAgentEnv

@@ -7,8 +7,9 @@ alone, so that stored results can be read, and computed with, where no model is 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from keydoor._lazy import names_on_first_use
 
 LIGHT = ("environment", "results", "tables", "texts")
 """Modules that need the standard library alone."""
@@ -48,19 +49,7 @@ _HOME_OF_NAME = {
 
 __all__ = sorted(_HOME_OF_NAME)
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF_NAME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'keydoor.language' has no attribute {name!r}")
-    value = getattr(import_module(f"keydoor.language.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF_NAME})
-
+__getattr__, __dir__ = names_on_first_use(__name__, _HOME_OF_NAME)
 
 if TYPE_CHECKING:
     from keydoor.language.environment import TextKeyDoorEnv as TextKeyDoorEnv
