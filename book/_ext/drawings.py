@@ -1,12 +1,15 @@
-"""Figures to take: below each one its file as SVG, and a line to copy that names it, its source and its licence."""
+"""Figures to take: below each one its file as SVG and PNG, and a line to copy that names it, its source and licence."""
 
 from __future__ import annotations
 
 import html
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import resvg_py
+from joblib import Memory
 from keydoor_book import WORDS
 from sphinx.application import Sphinx
 
@@ -17,7 +20,7 @@ FIGURE = re.compile(
 )
 BOX = """<details class="figure-file d-print-none">
 <summary>{open}</summary>
-<p><a href="{file}" download>{name}</a></p>
+<p><a href="{stem}.svg" download>{name}.svg</a> <a href="{stem}.png" download>{name}.png</a></p>
 <div class="highlight-text notranslate"><div class="highlight"><pre tabindex="0">{credit}
 </pre></div></div>
 </details>
@@ -33,6 +36,21 @@ def standalone(svg: str) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{svg[:head]}{title}{svg[head:]}\n'
 
 
+def pixels(svg: str, version: str) -> bytes:
+    """A file of :func:`standalone` as PNG, twice the size that pages show, for programs that do not know SVG.
+
+    Drawn without the fonts of this machine: letters of the book's figures are outlines. ``version`` is resvg's, so that
+    what is kept is drawn anew by another one.
+    """
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, background="#ffffff", dpi=192.0, skip_system_fonts=True))
+
+
+@cache
+def kept(folder: Path) -> Any:
+    """:func:`pixels`, which takes half a second, with what it has drawn kept in a folder."""
+    return Memory(folder, verbose=0).cache(pixels)
+
+
 def words(fragment: str) -> str:
     """The text of a piece of a page, without the link to itself."""
     fragment = re.sub(r'<a class="headerlink".*?</a>', "", fragment, flags=re.S)
@@ -44,12 +62,15 @@ def offer_figures(app: Sphinx, pagename: str, templatename: str, context: dict[s
     if doctree is None or app.builder.name != "html" or "keydoor-figure" not in context.get("body", ""):
         return
     language = WORDS[app.config.language]
+    draw = kept(Path(app.doctreedir).parent / "drawings")
 
     def with_box(figure: re.Match[str]) -> str:
-        name = f"{figure['label']}.svg"
-        target = Path(app.outdir, "_images", name)
+        name = figure["label"]
+        target = Path(app.outdir, "_images", f"{name}.svg")
         target.parent.mkdir(exist_ok=True)
-        target.write_text(standalone(figure["svg"]), "utf8")
+        svg = standalone(figure["svg"])
+        target.write_text(svg, "utf8")
+        target.with_suffix(".png").write_bytes(draw(svg, resvg_py.__version__))
         number = re.search(r'<span class="caption-number">(.*?)</span>', figure["caption"], flags=re.S)
         caption = figure["caption"].replace(number[0], "") if number else figure["caption"]
         credit = language["figures"]["credit"].format(
@@ -63,7 +84,7 @@ def offer_figures(app: Sphinx, pagename: str, templatename: str, context: dict[s
         url = context.get("pageurl")
         box = BOX.format(
             open=language["figures"]["open"],
-            file=f"{'../' * pagename.count('/')}_images/{name}",
+            stem=f"{'../' * pagename.count('/')}_images/{name}",
             name=name,
             credit=html.escape(f"{credit} {url}#{figure['label']}" if url else credit),
         )

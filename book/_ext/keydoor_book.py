@@ -68,7 +68,6 @@ WORDS = {
         },
         "figures": {
             "open": "Рисунок отдельно",
-            "file": "SVG",
             "credit": "{number}. {caption} — {page} // {book} / {author}. Версия {version}. CC BY 4.0.",
         },
         "colab": "Открыть блокнот в Colab",
@@ -114,7 +113,6 @@ WORDS = {
         },
         "figures": {
             "open": "Take this figure",
-            "file": "SVG",
             "credit": "{number}. {caption} From: {page}. In: {book}, {author}, version {version}. CC BY 4.0.",
         },
         "colab": "Open the notebook in Colab",

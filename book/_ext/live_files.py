@@ -24,9 +24,14 @@ LOADED = (
 """What the worker counts while it loads, besides the package."""
 
 
-def package_files(package: Path, modules: Iterable[str]) -> list[Path]:
-    """The modules that the browser gets, and the data beside them."""
-    return [*(package / f"{name}.py" for name in sorted(modules)), *sorted(package.glob("*.json"))]
+def package_files(package: Path, modules: Iterable[str]) -> dict[str, Path]:
+    """The modules that the browser gets, and the package's data, by their paths in the package."""
+    found = {}
+    for name in sorted(modules):
+        path = package.joinpath(*name.split(".")) if name else package
+        path = path / "__init__.py" if path.is_dir() else path.with_name(f"{path.name}.py")
+        found[path.relative_to(package).as_posix()] = path
+    return found | {path.relative_to(package).as_posix(): path for path in sorted(package.rglob("*.json"))}
 
 
 def served(live: Path) -> dict[str, Path]:
@@ -39,7 +44,7 @@ def served(live: Path) -> dict[str, Path]:
 def version(live: Path, package: Path, modules: Iterable[str]) -> str:
     """The version in the address of the files."""
     digest = hashlib.sha256()
-    for name, path in [*served(live).items(), *((path.name, path) for path in package_files(package, modules))]:
+    for name, path in [*served(live).items(), *package_files(package, modules).items()]:
         digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:10]
 
@@ -53,8 +58,8 @@ def archive(package: Path, modules: Iterable[str]) -> bytes:
     """The package as an archive; equal sources give equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in package_files(package, modules):
-            entry = zipfile.ZipInfo(f"{package.name}/{path.name}", EPOCH)
+        for name, path in package_files(package, modules).items():
+            entry = zipfile.ZipInfo(f"{package.name}/{name}", EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             file.writestr(entry, path.read_bytes())

@@ -91,18 +91,38 @@ def _imports(tree: ast.AST, functions: bool = True) -> Iterator[tuple[str, tuple
 
 @dataclass(frozen=True)
 class Package:
-    """What of ``keydoor`` the browser can have."""
+    """What of ``keydoor`` the browser can have. Modules are named without ``keydoor.``; it itself is ``""``."""
 
-    homes: dict[str, str] = field(default_factory=dict)
-    """Module of each name that the package offers itself."""
+    homes: dict[str, dict[str, str]] = field(default_factory=dict)
+    """For the package and each package in it: the module of each name that it offers itself, ``""`` if its own."""
     modules: frozenset[str] = frozenset()
-    """Modules, without the package's name, that need the standard library and each other."""
+    """Modules that need the standard library and each other; ``language`` is the file ``language/__init__.py``."""
 
     def has(self, module: str, names: tuple[str, ...]) -> bool:
         """Whether an import from the package works in the browser."""
-        if module == "keydoor":
-            return all(name in self.modules or self.homes.get(name) in self.modules for name in names)
-        return module.removeprefix("keydoor.") in self.modules
+        module = module.removeprefix("keydoor").removeprefix(".")
+        if module not in self.homes:
+            return module in self.modules
+        homes = self.homes[module]
+        return module in self.modules and all(
+            _join(module, name) in self.modules or (name in homes and _join(module, homes[name]) in self.modules)
+            for name in names
+        )
+
+
+def _join(package: str, name: str) -> str:
+    return ".".join(filter(None, (package, name)))
+
+
+def _own_names(tree: ast.Module) -> dict[str, str]:
+    """Names that a package's ``__init__`` offers, with their modules: those of its table, and those it binds itself."""
+    homes: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            homes[node.targets[0].id] = ""
+            if node.targets[0].id == "_HOME_OF_NAME":
+                homes |= ast.literal_eval(node.value)
+    return homes
 
 
 @cache
@@ -110,12 +130,16 @@ def read_package(folder: Path) -> Package:
     """Read a package's modules without importing them; a book without the package has none."""
     if not (folder / "__init__.py").is_file():
         return Package()
-    trees = {path.stem: ast.parse(path.read_text("utf8")) for path in sorted(folder.glob("*.py"))}
-    homes: dict[str, str] = {}
-    for node in trees["__init__"].body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOME_OF_NAME":
-            homes = ast.literal_eval(node.value)
-    modules = set(trees) - {"__main__"}
+    trees: dict[str, ast.Module] = {}
+    homes: dict[str, dict[str, str]] = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if (path.parent / "__init__.py").is_file() and parts[-1] != "__main__":
+            name = ".".join(part for part in parts if part != "__init__")
+            trees[name] = ast.parse(path.read_text("utf8"))
+            if parts[-1] == "__init__":
+                homes[name] = _own_names(trees[name])
+    modules = set(trees)
     while True:  # take out what needs something that is not there, until nothing more goes
         package = Package(homes, frozenset(modules))
         lost = {

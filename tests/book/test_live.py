@@ -53,13 +53,15 @@ zipfile.ZipFile(sys.argv[1]).extractall(folder)
 sys.path[:] = [folder, *(path for path in sys.path if "site-packages" not in path)]
 for name in sys.argv[2:]:
     assert importlib.import_module(f"keydoor.{name}").__file__.startswith(folder)
+assert sys.modules["keydoor.language"].stored("scores")
 """
     assert {"rules", "env", "exact", "optima", "records", "telescopes"} <= PACKAGE.modules
-    assert not {"policy", "training", "gradients", "vector"} & PACKAGE.modules
+    assert {"", "language", "language.tables", "language.results"} <= PACKAGE.modules
+    assert not {"policy", "training", "gradients", "vector", "language.scoring"} & PACKAGE.modules
     path = ROOT / "_build" / "live-test.zip"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(live_files.archive(ROOT / "keydoor", PACKAGE.modules))
-    names = sorted(PACKAGE.modules - {"__init__"})
+    names = sorted(PACKAGE.modules - {""})
     result = subprocess.run([sys.executable, "-I", "-c", code, path, *names], capture_output=True, text=True)
     path.unlink()
     assert result.returncode == 0, result.stderr
@@ -83,6 +85,10 @@ for name in sys.argv[2:]:
         (["import numpy as np\ntotal = np.sum(1)", "total += 1"], []),
         (["from keydoor import discounted_return", "from keydoor import train_actor_critic"], [0]),
         (["from keydoor.training import evaluate_policy"], []),
+        (["from keydoor.language import stored, exact_success", "from keydoor.language import train"], [0]),
+        (["from keydoor.language import tables", "from keydoor.language.tables import SITUATIONS"], [0, 1]),
+        (["from keydoor.language.learning import train"], []),
+        (["from keydoor import __version__", "from keydoor import no_such_name"], [0]),
         (["import keydoor\nprint(keydoor.discounted_return([1], 1))"], [0]),
         (["from myst_nb import glue\nglue('a', 1, display=False)"], [0]),
         (["from IPython.display import display, HTML"], []),
@@ -178,6 +184,11 @@ class Blocker:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
+def page_of(label: str) -> str:
+    """The page on which an exercise stands: labels are ``ex-PAGE-WORDS``, with hyphens for the page's underscores."""
+    return next(name for name in BOOK.pages("en") if label.startswith(f"ex-{name.replace('_', '-')}-"))
+
+
 def attempts(language: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Each wrong answer of :data:`WRONG`, in the page's language: label, answer, and what the session sent."""
     spec = importlib.util.spec_from_file_location("session", LIVE / "session.py")
@@ -185,7 +196,7 @@ def attempts(language: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
     spec.loader.exec_module(module)
     sent: list[tuple[str, str]] = []
     results = []
-    for name in sorted({label.split("-")[1] for label in WRONG}):
+    for name in sorted({page_of(label) for label in WRONG}):
         cells, program = page(language, name)
         codes = [cell.code for cell in cells if "check" not in cell.tags]
         session = module.Session(lambda kind, text: sent.append((kind, text)))

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from bs4 import BeautifulSoup
+from PIL import Image
 
 from book.layout import LANGUAGES, Book
 from tests.book.conftest import ROOT
@@ -90,12 +91,18 @@ def test_figures_can_be_taken(site: Book, language: str) -> None:
     """A file that draws by itself, with its words as its title, and a line that says what it is and whose."""
     page = html(site, language, "index")
     soup = BeautifulSoup(re.search(r"<figure.*?</figure>", page.read_text("utf8"), flags=re.S)[0], "html.parser")
-    link = soup.select_one("details a[download]")
+    link, pixels = soup.select("details a[download]")
     assert link["href"] == "_images/fig-mini.svg"
+    assert pixels["href"] == "_images/fig-mini.png"
     text = (page.parent / link["href"]).read_text("utf8")
     root = ElementTree.fromstring(text)
     words = {"en": "A line that rises from 0 to 1", "ru": "Линия растёт от 0 до 1"}[language]
     assert root.findtext("{http://www.w3.org/2000/svg}title") == words
+    with Image.open(page.parent / pixels["href"]) as image:
+        width, height = (float(root.get(side).removesuffix("pt")) for side in ("width", "height"))
+        assert (image.format, image.size) == ("PNG", (round(width * 192 / 72), round(height * 192 / 72)))
+        assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+        assert len(image.convert("RGB").getcolors(10**6)) > 10  # not white alone
     assert "currentColor" not in text
     assert "keydoor-figure" not in text
     credit = soup.select_one("details pre").get_text().strip()
