@@ -234,7 +234,8 @@ def test_checks_say_what_is_wrong(language: str) -> None:
 
 
 def test_each_chapter_has_exercises_with_a_check() -> None:
-    chapters = ("environment", "provenance", "stopping", "turns", "durations", "telescoping", "shaping")
+    chapters = [name for name, path in BOOK.pages("en").items() if "```{exercise}" in path.read_text("utf8")]
+    assert len(chapters) >= 9
     for name in chapters:
         assert len(page("en", name)[1].exercises) >= 2, name
 
