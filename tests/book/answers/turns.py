@@ -148,7 +148,7 @@ WRONG: Answers = {
         (width(turn="1 - 3e-4 * n, 1 + 4e-4 * n"), ("the widths are multiplied", "умножены отклонения")),
         (width(turn="(1 - 3e-4) ** (1 / n), (1 + 4e-4) ** (1 / n)"), ("a root is taken", "взят корень")),
         (width(turn="1 - 3e-4, 1 + 4e-4"), ("turn_interval(100) = 0.9997", "turn_interval(100) = 0.9997")),
-        (width(root="1 - 0.2 / n, 1 + 0.2 / n"), ("dividing 0.2 by n", "разделить 0.2 на n")),
+        (width(root="1 - 0.2 / n, 1 + 0.2 / n"), ("but factors are multiplied", "но множители перемножаются")),
         (width(root="0.8**n, 1.2**n"), ("its n-th powers", "их n-е степени")),
     ],
     "ex-turns-below": [
@@ -159,7 +159,7 @@ WRONG: Answers = {
         (below(above="sum(mu[:start])"), ("probability of rho < 1", "вероятность rho < 1")),
         (below(above="0.5"), ("half of the turns", "половина ходов")),
         (below(above="0.1"), ("above = 0.1000", "above = 0.1000")),
-        (below(carried="sum(mu[tail:])"), ("how often these turns come", "частота таких ходов")),
+        (below(carried="sum(mu[tail:])"), ("how often these turns come", "как часто такие ходы")),
         (below(carried="sum(pi[tail - 1:])"), ("one number of rare tokens too many", "одно лишнее число")),
         (below(carried="0.5"), ("carried = 0.500", "carried = 0.500")),
         (below(less="294"), ("nearly every single turn", "почти у каждого отдельного хода")),
