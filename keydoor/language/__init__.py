@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keydoor._lazy import names_on_first_use as _names_on_first_use
+from keydoor import _lazy
 
 LIGHT = ("environment", "results", "tables", "texts")
 """Modules that need the standard library alone."""
@@ -49,7 +49,7 @@ _HOME_OF_NAME = {
 
 __all__ = sorted(_HOME_OF_NAME)
 
-__getattr__, __dir__ = _names_on_first_use(__name__, _HOME_OF_NAME)
+__getattr__, __dir__ = _lazy.names_on_first_use(__name__, _HOME_OF_NAME)
 
 if TYPE_CHECKING:
     from keydoor.language.environment import TextKeyDoorEnv as TextKeyDoorEnv
