@@ -77,7 +77,7 @@ WRONG: Answers = {
         (averages(sequences=0.6), ("mean over tokens once more", "снова среднее по токенам")),
         (averages(sequences=3), ("this is the mean of the sums", "это среднее сумм")),
         (averages(sequences=1), ("sequence means: 1 is not right", "Среднее средних: 1 — неверно")),
-        (averages(constant=0.6), ("divides by 10 in all", "разделено на 10 за всё")),
+        (averages(constant=0.6), ("divides by 10 in all", "разделена всего на 10")),
         (averages(constant=0), ("Constant length: 0 is not right", "С постоянной длиной: 0 — неверно")),
         (averages(tools="F(6, 26)"), ("belong to sequence 1 only", "только в последовательности 1")),
         (averages(tools="-F(1, 9)"), ("Their loss is masked", "Их потери закрыты маской")),
@@ -134,11 +134,11 @@ WRONG: Answers = {
         (CALLS.replace('[("inspect",)]', "[]"), ("before the first inspect", "до первого inspect")),
         (
             CALLS.replace('("red", "blue")', '["red"]'),
-            ("With target blue the calls earn nothing, with", "При цели blue вызовы не получают"),
+            ("With target blue the calls earn nothing, with", "При цели blue вызовы не приносят"),
         ),
         (
             CALLS.replace('("open_door", colour), ', ""),
-            ("calls earn nothing: The target", "ничего не получают: The target"),
+            ("calls earn nothing: The target", "ничего не приносят: The target"),
         ),
     ],
 }

@@ -123,7 +123,7 @@ WRONG: Answers = {
             ("under the trainer's policy", "при политике программы обучения"),
         ),
         (ratios(mean="2"), ("mean_ratio = 2.0000", "mean_ratio = 2.0000")),
-        (ratios(inside="4"), ("of those outside", "Столько лежит снаружи")),
+        (ratios(inside="4"), ("of those outside", "Столько лежит вне промежутка")),
         (ratios(inside="3"), ("inside = 3", "inside = 3")),
     ],
     "ex-language-model-rows": [

@@ -88,7 +88,7 @@ WRONG: Answers = {
         (weights("2 / 0.99"), ("with the key in hand", "с ключом в руке")),
         (weights("4 / 3 / 0.99**4"), ("The success is discounted too", "Успех тоже дисконтируется")),
         (weights("1"), ("fails = 1.0000", "fails = 1.0000")),
-        (weights(waits="4 / 3 / 0.99"), ("Waiting costs discount", "Ожидание стоит дисконта")),
+        (weights(waits="4 / 3 / 0.99"), ("Waiting costs discount", "За ожидание платят")),
         (weights(waits="4 / 3 / 0.99**4"), ("is Phi_8", "это Phi_8")),
         (weights(waits="4 / 3 / 0.99**8"), ("The success is discounted too", "Успех тоже дисконтируется")),
         (weights(waits="1"), ("waits = 1.0000", "waits = 1.0000")),
@@ -97,7 +97,7 @@ WRONG: Answers = {
         ("right_key, wrong_key = 1, -1", RIGHT),
         ("right_key, wrong_key = '+1', '-1'", ("Two numbers", "Нужны два числа")),
         ("right_key, wrong_key = 0, 0", ("three signs", "три знака")),
-        ("right_key, wrong_key = 2, 0", ("The failure pays as well", "Платит и неудача")),
+        ("right_key, wrong_key = 2, 0", ("The failure pays as well", "Добавка есть и у неудачи")),
         ("right_key, wrong_key = -1, 0", ("right_key = -1", "right_key = -1")),
         ("right_key, wrong_key = 1, 1", ("brings nobody nearer", "ни к чему не приближает")),
         ("right_key, wrong_key = 1, 0", ("where it was", "потенциал прежним")),
@@ -171,7 +171,7 @@ WRONG: Answers = {
         (whose(culprit='"c -> b"'), ("as a pair of names", "в виде пары имён")),
         (whose(culprit='("a", "b")'), ("a discount above 1", "дисконта больше 1")),
         (whose(trip="0.025"), ("adds the two bonuses", "просто сложены")),
-        (whose(trip="0.325 - 0.9 * 0.3"), ("with the program's number", "взят у программы")),
+        (whose(trip="0.325 - 0.9 * 0.3"), ("with the program's number", "взят дисконт программы")),
         (whose(trip="(0.99**2 - 1) / 2"), ("what a potential would pay", "заплатил бы потенциал")),
         (whose(trip="1"), ("round_trip = 1.0000", "round_trip = 1.0000")),
     ],
@@ -200,7 +200,7 @@ WRONG: Answers = {
             ("(a) This adds", "(а) Здесь сложены"),
         ),
         ("right_round = one_round = up_round = 0", ("(a) 0.000000", "(а) 0.000000")),
-        ("g = F(99, 100)\nright_round = (g**2 - 1) / 2\none_round = up_round = 0", ("(b) The two", "(б) Премии")),
+        ("g = F(99, 100)\nright_round = (g**2 - 1) / 2\none_round = up_round = 0", ("(b) The two", "(б) Добавки")),
         ("g = F(99, 100)\nright_round = (g**2 - 1) / 2\none_round = up_round = 1", ("(b) 1.000000", "(б) 1.000000")),
         (
             "g = F(99, 100)\nright_round = (g**2 - 1) / 2\none_round = (g - 1) / 4\nup_round = g / 2 - F(1, 4)",
@@ -227,11 +227,11 @@ WRONG: Answers = {
         (
             "levels = [F(1, 5), F(1, 4), F(1, 2), F(0)]\ndurations, g, e = [2, 3, 1], F(9, 10), [0, 2, 5, 6]\n"
             "terms = [g ** e[k + 1] * levels[k + 1] - g ** e[k] * levels[k] for k in range(3)]",
-            ("Bonus 1: the return", "Премия 1: на прошедшее"),
+            ("Bonus 1: the return", "Добавка 1: за прошедшее"),
         ),
         (
             "levels = [F(1, 5), F(1, 4), F(1, 2), F(0)]\ndurations, terms = [2, 3, 1], [F(0)] * 3",
-            ("Bonus 0: 0", "Премия 0: 0"),
+            ("Bonus 0: 0", "Добавка 0: 0"),
         ),
     ],
 }
