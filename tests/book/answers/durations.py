@@ -63,13 +63,13 @@ WRONG: Answers = {
         ),
     ],
     "ex-durations-half-life": [
-        ("half_life = log(2) / log(1 / 0.95)\nper_token = 0.95 ** (1 / 400)", RIGHT),
+        ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 0.95 ** (1 / 400)", RIGHT),
         ("half_life = per_token = None", ("by numbers", "числами")),
-        ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 1", ("in turns", "в ходах")),
+        ("half_life = log(2) / log(1 / 0.95)\nper_token = 1", ("half-life in tokens", "период в токенах")),
         ("half_life = 20\nper_token = 1", ("half_life = 20", "half_life = 20")),
-        ("half_life = log(2) / log(1 / 0.95)\nper_token = 0.95**400", ("the other way round", "обратное")),
-        ("half_life = log(2) / log(1 / 0.95)\nper_token = 1 - 0.05 / 400", ("are multiplied", "перемножаются")),
-        ("half_life = log(2) / log(1 / 0.95)\nper_token = 0.99", ("per_token = 0.99", "per_token = 0.99")),
+        ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 0.95**400", ("the other way round", "обратное")),
+        ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 1 - 0.05 / 400", ("are multiplied", "перемножаются")),
+        ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 0.99", ("per_token = 0.99", "per_token = 0.99")),
     ],
     "ex-durations-frames": [
         (frames(), RIGHT),

@@ -55,7 +55,7 @@ WRONG: Answers = {
         ),
         (memoryless("..."), ("Two probabilities", "две вероятности")),
         (memoryless(1), ("no map wins with both targets", "ни одно отображение не выигрывает при обеих")),
-        (memoryless(0.53), ("with dice at best", "разве что с костями")),
+        (memoryless(0.53), ("is out of reach", "недостижимо")),
         (memoryless("F(1, 4)"), ("standard: 1/4 is not right", "standard: 1/4 — неверно")),
         (memoryless(soft=0.5), ("soft: more is possible", "soft: можно больше")),
         (memoryless(soft=0.75), ("soft: 0.75 is not right", "soft: 0.75 — неверно")),
