@@ -104,7 +104,7 @@ window.faults = (() => {
 
   // axe weighs all elements one by one. What repeats itself, a paragraph, an item, an entry of the package's page, is left
   // in once: two have one outline if they look alike, have the same attributes, are both empty or not, and hold the same.
-  const REPEATED = "p, li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
+  const REPEATED = "p:not(th > p), li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
   const VALUES = ["role", "tabindex", "lang", "type", "aria-hidden", "aria-expanded", "alt"];
 
   function thin() {
