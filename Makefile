@@ -19,7 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book pdf epub test cluster language bench lint one serve links browser chromium clean distclean lock addresses api
+.PHONY: help venv book pdf epub test cluster language bench style lint one serve links browser chromium clean distclean lock addresses api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -53,7 +53,7 @@ epub: $(VENV)/.ready ## the whole book as EPUB, one for each language
 # One test at a time to each process: they are sorted from long to short (tests/conftest.py).
 SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
 
-test: $(VENV)/.ready lint ## run all checks and tests (a few minutes)
+test: $(VENV)/.ready style ## run all checks and tests (a few minutes)
 	@$(BIN)/python -m tests.browser.chromium || echo "- going on without the tests in a browser" >&2
 	@echo "- tests ..."
 	@$(BIN)/python -m pytest -q -rs -m "not cluster" $(SPREAD)
@@ -81,10 +81,13 @@ bench: book chromium ## time package and pages beside others (installs those), i
 	@$(BIN)/python -m tests.benchmarks.pages --save
 	@$(BIN)/python -m tests.benchmarks.report --timings _build/benchmarks.json
 
-lint: $(VENV)/.ready
-	@echo "- style and types ..."
+style: $(VENV)/.ready
+	@echo "- style ..."
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
+
+lint: style ## style and types, before a commit
+	@echo "- types ..."
 	@$(BIN)/mypy --no-error-summary
 
 one: $(VENV)/.ready ## a quick look at one page while writing: make one L=ru PAGE=lab

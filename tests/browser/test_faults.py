@@ -88,6 +88,9 @@ def test_right_pages_are_quiet(show: Show, body: str) -> None:
             "<pre><span style='color: #999'>pale</span> <span style='color: #999'>code</span></pre>",
             "axe color-contrast: ",
         ),
+        ("<p>one</p><p style='color: #999'>pale among others</p>", "axe color-contrast: "),
+        ("<ul><li><a href='#'>one</a></li><li><a href='#'></a></li></ul>", "axe link-name: "),
+        ("<p>one</p><p role='nosuchrole'>two</p>", "axe aria-roles: "),
         ("<table><tr><th></th><th>a</th></tr><tr><td>1</td><td>2</td></tr></table>", "axe empty-table-header: "),
     ],
 )

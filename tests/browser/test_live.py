@@ -259,9 +259,9 @@ def _live_files(html: str) -> list[str]:
 # --- exercises ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("language", "name", "label"), [("en", "durations", "hang"), ("ru", "turns", "log")])
-def test_an_exercise_says_what_is_wrong(reader: Reader, language: str, name: str, label: str) -> None:
+def test_an_exercise_says_what_is_wrong(reader: Reader) -> None:
     """The starter, one wrong answer and a right one, by keyboard; each check is tried in `tests/book/test_live.py`."""
+    language, name, label = "ru", "turns", "log"
     page, watch = reader(f"{language}/{name}.html")
     settle(page)
     lighten(page)  # the formulas are looked at elsewhere
@@ -365,17 +365,18 @@ def test_the_world_by_keyboard(reader: Reader, tmp_path: Path, language: str, ta
         page.keyboard.press(digit)
     expect(box.locator(".live-seen code")).to_have_text("success")
     expect(box.locator(".live-again")).to_be_focused()
-    bar = box.locator(".live-bar")
-    with page.expect_download(timeout=PATIENCE) as download:
-        bar.locator("[data-act=play]").click()
-    ended(bar)
-    path = tmp_path / "episode.jsonl"
-    download.value.save_as(path)
-    (record,) = read_rollout_records(path)
-    assert validate_rollout_record(record) == []
-    assert record["stop_reason"] == "success"
-    assert record["actions"] == [ACTIONS[int(d) - 1] for d in (key, "1", key, door, "6")]
-    assert record["invalid"] == [True, False, False, False, False]
+    if language == "ru":  # once: it starts Python
+        bar = box.locator(".live-bar")
+        with page.expect_download(timeout=PATIENCE) as download:
+            bar.locator("[data-act=play]").click()
+        ended(bar)
+        path = tmp_path / "episode.jsonl"
+        download.value.save_as(path)
+        (record,) = read_rollout_records(path)
+        assert validate_rollout_record(record) == []
+        assert record["stop_reason"] == "success"
+        assert record["actions"] == [ACTIONS[int(d) - 1] for d in (key, "1", key, door, "6")]
+        assert record["invalid"] == [True, False, False, False, False]
     faults += look(page, ".live-world")
     box.locator(".live-again").click()
     page.keyboard.press("4")
