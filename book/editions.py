@@ -27,8 +27,8 @@ from book.build import version as version_of
 from book.layout import LANGUAGES, Book
 
 sys.path.insert(0, str(Path(__file__).with_name("_ext")))  # where Sphinx finds them too
+from book_words import WORDS
 from citing import read_citation
-from keydoor_book import WORDS
 
 STYLE = Path(__file__).with_name("edition.css")
 ASIDE = re.compile(r"<(svg|pre|mjx-container)\b.*?</\1>", re.S)

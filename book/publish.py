@@ -13,11 +13,11 @@ import shutil
 from pathlib import Path
 
 from book import policy
+from book._ext.book_words import WORDS
 from book.addresses import addresses
 from book.assemble import STAMP
 from book.build import version
 from book.layout import Book
-from book.web import TITLES
 
 KEPT = (".git", "CNAME", ".nojekyll", "versions.html")
 VERSIONS = """<!DOCTYPE html>
@@ -80,7 +80,9 @@ def publish(site: Path, number: str, folder: Path) -> bool:
             if path.name not in KEPT and path.name[1:] not in numbers:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(own, folder, dirs_exist_ok=True)
-    page = VERSIONS.format(**TITLES, items="\n".join(map(ITEM.format, numbers)))
+    page = VERSIONS.format(
+        **{code: words["title"] for code, words in WORDS.items()}, items="\n".join(map(ITEM.format, numbers))
+    )
     (folder / "versions.html").write_text(policy.protected(page), "utf8")
     (folder / ".nojekyll").touch()  # GitHub Pages leaves out folders such as _static otherwise
     return newest

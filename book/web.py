@@ -13,16 +13,10 @@ import yaml
 from markdown_it import MarkdownIt
 
 from book import policy
+from book._ext.book_words import OWN_NAMES, WORDS
 from book._ext.changelog import FEED, read_changelog
 from book.addresses import addresses, write_redirects
 from book.layout import LANGUAGES, Book
-
-TITLES = {
-    "en": "Reinforcement Learning for Agents That Act Through Tools",
-    "ru": "Обучение с подкреплением для агентов, действующих через инструменты",
-}
-NAMES = {"en": "English", "ru": "Русский"}
-
 
 # --- an address that leads nowhere ----------------------------------------------------------------------------------
 
@@ -113,7 +107,7 @@ def listed_pages(book: Book) -> list[str]:
 def guide(book: Book, site: Path, address: str) -> str:
     """``llms.txt`` as llmstxt.org describes it: what there is, and where its Markdown is."""
     lines = [
-        f"# {TITLES['en']}",
+        f"# {WORDS['en']['title']}",
         "",
         "> An open textbook in English and Russian on reinforcement learning for language-model agents that act "
         "through tools over long trajectories, with the Python package keydoor. Each result is proved, run, and "
@@ -123,7 +117,7 @@ def guide(book: Book, site: Path, address: str) -> str:
         "an HTML page and an executed notebook: PAGE.html and _sources/PAGE.ipynb beside PAGE.md.",
     ]
     for language in LANGUAGES:
-        lines += ["", f"## {NAMES[language]}: {TITLES[language]}", ""]
+        lines += ["", f"## {OWN_NAMES[language]}: {WORDS[language]['title']}", ""]
         for name in listed_pages(book):
             file = site / language / f"{name}.md"
             if file.is_file():
@@ -180,7 +174,7 @@ def feed(book: Book, language: str, address: str) -> bytes | None:
         element.text = text or None
         return element
 
-    add(root, "title", f"{TITLES[language]}: {title[0]}")
+    add(root, "title", f"{WORDS[language]['title']}: {title[0]}")
     add(root, "id", f"{address}{language}/{FEED}")
     add(root, "link", rel="self", type="application/atom+xml", href=f"{address}{language}/{FEED}")
     add(root, "link", rel="alternate", type="text/html", hreflang=language, href=page)

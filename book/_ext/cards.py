@@ -10,8 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from book_words import OWN_NAMES, WORDS
 from docutils import nodes
-from keydoor_book import LANGUAGES, WORDS
 from sphinx.application import Sphinx
 
 LOCALES = {"en": "en_GB", "ru": "ru_RU"}
@@ -64,7 +64,7 @@ def add_card(app: Sphinx, pagename: str, templatename: str, context: dict[str, A
         ("og:site_name", book),
         ("og:description", text),
         ("og:locale", LOCALES[language]),
-        *(("og:locale:alternate", LOCALES[code]) for code in LANGUAGES if code != language),
+        *(("og:locale:alternate", LOCALES[code]) for code in OWN_NAMES if code != language),
         ("og:image", f"{address}{card}"),
         ("og:image:width", str(WIDTH)),
         ("og:image:height", str(HEIGHT)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from keydoor_book import WORDS
+from book_words import WORDS
 from sphinx.application import Sphinx
 
 LANGUAGE_NAMES = {"en": "english", "ru": "russian"}  # as babel and biblatex call them

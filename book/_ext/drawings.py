@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import resvg_py
+from book_words import WORDS
 from joblib import Memory
-from keydoor_book import WORDS
 from sphinx.application import Sphinx
 
 FIGURE = re.compile(

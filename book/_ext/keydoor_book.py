@@ -16,6 +16,7 @@ from typing import Any
 
 import nbformat
 import pybtex.plugin
+from book_words import OWN_NAMES, WORDS
 from docutils import nodes
 from jupyter_cache import get_cache
 from myst_nb.core.read import read_myst_markdown_notebook
@@ -31,113 +32,17 @@ from sphinx_proof.nodes import proof_node
 from sphinxcontrib.bibtex.plugin import register_plugin
 from sphinxcontrib.bibtex.style.referencing import PersonStyle
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
+from themed import themed_svg
 
 logger = logging.getLogger(__name__)
 
 PLAINTEXT = ("pybtex.backends", "plaintext")
 
-LANGUAGES = {"en": "English", "ru": "Русский"}
-
-WORDS = {
-    "ru": {
-        "title": "Обучение с подкреплением для агентов, действующих через инструменты",
-        "author": "Авторы keydoor",
-        "search": "Поиск по книге",
-        "captions": {
-            "Front": "Начало",
-            "I. The agent's world": "I. Мир агента",
-            "II. The arithmetic of turns": "II. Арифметика ходов",
-            "IV. Practice": "IV. Практика",
-            "Lab": "Практикум",
-            "Back": "Справочник",
-        },
-        "colophon": "Текст — CC BY 4.0, код — MIT. Версия",
-        "switch": "Эта страница по-русски",
-        "proof": "Доказательство.",
-        "menu": "Показать или скрыть оглавление книги",
-        "contents": "Показать или скрыть содержание страницы",
-        "book": "Оглавление книги",
-        "home": "К началу книги",
-        "course": "Весь курс одним архивом (zip)",
-        "editions": {"pdf": "Вся книга, PDF", "epub": "Вся книга, EPUB", "tooltip": "Скачать книгу одним файлом"},
-        "slides": {
-            "name": "слайды",
-            "open": "Слайды этой главы",
-            "back": "К тексту главы",
-            "help": "Стрелки и пробел листают слайды, Esc показывает все, F — во весь экран, ? — список клавиш.",
-        },
-        "figures": {
-            "open": "Рисунок отдельно",
-            "credit": "{number}. {caption} — {page} // {book} / {author}. Версия {version}. CC BY 4.0.",
-        },
-        "colab": "Открыть блокнот в Colab",
-        "install": "Устанавливает пакет книги там, где его нет, например в Colab.",
-        "citing": {"title": "Как сослаться на эту страницу", "version": "Версия", "url": "URL: "},
-        "permalinks": {"result": "Ссылка на этот результат", "exercise": "Ссылка на это упражнение"},
-        "talk": {
-            "group": "Исходный текст и обсуждение",
-            "problem": "Сообщить об ошибке на этой странице",
-            "edit": "Предложить правку",
-            "report": "Ошибка на странице «{}»",
-            "body": "Файл: {file}\nВерсия книги: {version}\nАдрес: {url}\n\nЧто написано:\n\nЧто верно и почему:\n",
-        },
-        "versions": "другие версии",
-        "feed": "Изменения и замеченные ошибки",
-        "figure": "Рисунок",
-        "finder": {  # Sphinx has no words for the first and forgets the space at the end of the second
-            "Search finished, found ${resultCount} page(s) matching the search query.": (
-                "Поиск завершён, найдено страниц: ${resultCount}."
-            ),
-            ", in ": ", в ",
-        },
-    },
-    "en": {
-        "title": "Reinforcement Learning for Agents That Act Through Tools",
-        "author": "The keydoor authors",
-        "search": "Search the book",
-        "captions": {},
-        "colophon": "Text CC BY 4.0, code MIT. Version",
-        "switch": "This page in English",
-        "proof": "Proof.",
-        "menu": "Show or hide the contents of the book",
-        "contents": "Show or hide the contents of this page",
-        "book": "Contents of the book",
-        "home": "Start of the book",
-        "course": "The whole course as one archive (zip)",
-        "editions": {"pdf": "Whole book, PDF", "epub": "Whole book, EPUB", "tooltip": "Download the book as one file"},
-        "slides": {
-            "name": "slides",
-            "open": "Slides of this chapter",
-            "back": "To the text of the chapter",
-            "help": "Arrows and space turn the slides, Esc shows them all, F is full screen, ? lists the other keys.",
-        },
-        "figures": {
-            "open": "Take this figure",
-            "credit": "{number}. {caption} From: {page}. In: {book}, {author}, version {version}. CC BY 4.0.",
-        },
-        "colab": "Open the notebook in Colab",
-        "install": "Installs the package of the book where it is missing, for example in Colab.",
-        "citing": {"title": "Cite this page", "version": "Version", "url": ""},
-        "permalinks": {"result": "Link to this result", "exercise": "Link to this exercise"},
-        "talk": {
-            "group": "Source and discussion",
-            "problem": "Report a problem on this page",
-            "edit": "Suggest an edit",
-            "report": "Problem on page {}",
-            "body": "File: {file}\nVersion: {version}\nAddress: {url}\n\nWhat is written:\n\nWhat is right, and why:\n",
-        },
-        "versions": "other versions",
-        "feed": "Changes and errata",
-        "figure": "Figure",
-        "finder": {},
-    },
-}
-
 
 def page_language(srcdir: str | os.PathLike[str]) -> str:
     """The language of a source folder: its name if that is one of the book's languages, else English."""
     name = Path(srcdir).name
-    return name if name in LANGUAGES else "en"
+    return name if name in OWN_NAMES else "en"
 
 
 # --- language -------------------------------------------------------------------------------------------------------
@@ -260,23 +165,6 @@ def depart_citation(self: Any, node: nodes.citation) -> None:
 # --- figures --------------------------------------------------------------------------------------------------------
 
 
-def themed_svg(svg: str, alternative: str, prefix: str) -> str:
-    """A figure of matplotlib as inline SVG that follows the page's colour mode.
-
-    Black becomes ``currentColor``; the series' own colours are chosen in ``figures.mplstyle`` to be readable on both
-    backgrounds. Identifiers get a prefix, since several figures share one page.
-    """
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}\1"', svg)
-    svg = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{prefix}\2"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", svg)
-    svg = re.sub(r"(fill|stroke): ?#000000", r"\1: currentColor", svg)
-    # Glyphs and ticks have no colour of their own: they would stay black.
-    label = alternative.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return svg.replace("<svg", f'<svg class="keydoor-figure" fill="currentColor" role="img" aria-label="{label}"', 1)
-
-
 class InlineFigures(SphinxPostTransform):
     """Put the SVG output of cells into the page itself, so that CSS can colour it."""
 
@@ -327,7 +215,7 @@ def page_context(app: Sphinx, pagename: str, templatename: str, context: dict[st
     context["book_version"] = app.config.version
     context["alternates"] = [
         {"language": code, "name": name, "title": WORDS[code]["switch"], "url": f"{up}{code}/{pagename}.html"}
-        for code, name in LANGUAGES.items()
+        for code, name in OWN_NAMES.items()
         if code in app.config.book_languages
     ]
     if doctree is not None and app.builder.format == "html" and write_notebook(app, pagename):

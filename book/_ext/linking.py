@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from book_words import OWN_NAMES, WORDS
 from bs4 import BeautifulSoup, Tag
 from changelog import FEED, read_changelog
 from docutils import nodes
-from keydoor_book import LANGUAGES, WORDS, page_language
+from keydoor_book import page_language
 from markdownify import MarkdownConverter
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -74,7 +75,7 @@ def add_addresses(app: Sphinx, pagename: str, templatename: str, context: dict[s
     context["site_address"] = address = app.config.html_baseurl.removesuffix(f"{app.config.language}/")
     if address:
         context["absolute_alternates"] = [
-            (code, f"{address}{code}/{pagename}.html") for code in LANGUAGES if code in app.config.book_languages
+            (code, f"{address}{code}/{pagename}.html") for code in OWN_NAMES if code in app.config.book_languages
         ]
         versions = read_changelog(Path(app.srcdir).parent.parent / "CHANGELOG.md")
         context["changes_feed"] = FEED if any(version.date for version in versions) else ""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keydoor_book import LANGUAGES, WORDS
+from book_words import OWN_NAMES, WORDS
 from sphinx.application import Sphinx
 
 ITEM = re.compile(
@@ -92,7 +92,7 @@ def write_slides(app: Sphinx, pagename: str, templatename: str, context: dict[st
     name, language = f"{pagename}-slides.html", app.config.language
     words = WORDS[language]["slides"]
     up = "../" * pagename.count("/")
-    other = [code for code in LANGUAGES if code in app.config.book_languages and code != language]
+    other = [code for code in OWN_NAMES if code in app.config.book_languages and code != language]
     page = app.builder.templates.render(
         "slides.html",
         {
@@ -103,7 +103,7 @@ def write_slides(app: Sphinx, pagename: str, templatename: str, context: dict[st
             "words": words,
             "up": up,
             "page": f"{pagename.rsplit('/', 1)[-1]}.html",
-            "others": [(code, LANGUAGES[code], f"../{up}{code}/{name}") for code in other],
+            "others": [(code, OWN_NAMES[code], f"../{up}{code}/{name}") for code in other],
             "mathjax": json.dumps(app.config.mathjax3_config),
             "slides": slides,
         },

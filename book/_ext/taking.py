@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import nbformat
-from keydoor_book import WORDS
+from book_words import WORDS
 from sphinx.application import Sphinx
 
 INSTALL = """# {comment}

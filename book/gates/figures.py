@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jupyter_cache import get_cache
 
-from book._ext.keydoor_book import themed_svg
+from book._ext.themed import themed_svg
 from book.execute import cache_folder, read_notebook
 from book.gates.drawing import Drawing, Paint, read
 from book.gates.outputs import code_cells

@@ -127,7 +127,7 @@ def test_cards(public: Book, language: str) -> None:
     tags = {tag["property"]: tag["content"] or "" for tag in Tags(html(public, language, "index")).all("meta")
             if "property" in tag}  # fmt: skip
     assert tags["og:url"] == f"{ADDRESS}{language}/index.html"
-    assert tags["og:site_name"] == web.TITLES[language]
+    assert tags["og:site_name"] == web.WORDS[language]["title"]
     assert tags["og:description"].startswith({"en": "Text with", "ru": "Текст со ссылками"}[language])
     assert tags["og:locale"] == {"en": "en_GB", "ru": "ru_RU"}[language]
     picture = public.output / "html" / tags["og:image"].removeprefix(ADDRESS)
