@@ -13,6 +13,7 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -171,6 +172,9 @@ def run_cells(
     # The kernel must be this environment's python, whatever kernels the machine has.
     client.create_kernel_manager()
     client.km.kernel_spec.argv[0] = sys.executable
+    sockets = tempfile.TemporaryDirectory(prefix="kernel-")
+    if os.name == "posix":  # a free port may be another's before the kernel has it: kernels start side by side
+        client.km.transport, client.km.ip = "ipc", f"{sockets.name}/ipc"
     try:
         client.execute(**({"env": env} if env else {}))
     except CellExecutionError as error:
@@ -179,6 +183,8 @@ def run_cells(
         problems.append(_fault(path, notebook, f"the cell did not finish within {SECONDS_PER_CELL} s"))
     except DeadKernelError as error:
         problems.append(_fault(path, notebook, f"the kernel died in this cell: {error}"))
+    finally:
+        sockets.cleanup()
     for cell in notebook.cells:
         join_streams(cell)
     for number, text in _errors(notebook):
