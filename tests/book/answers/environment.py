@@ -35,6 +35,15 @@ EIGHT = """eight_turns = six_turns | {
 }
 """
 MEMORY = 'memory = "invalid"\n'
+KNOCKS_WITH_BOTH = """six_turns = eight_turns = {
+    "room": {"inspect": 1},
+    "clue_red": {"open_red": 1},
+    "clue_blue": {"pickup_blue": 0.5, "open_blue": 0.5},
+    "invalid": {"pickup_red": 1},
+    "key_held": {"inspect": 1},
+    "door_open": {"finish": 1},
+}
+"""
 
 
 def coin(clause: str = "A2", cutoff: object = 52, power: object = 0.998857) -> str:
@@ -103,12 +112,14 @@ WRONG: Answers = {
     "ex-environment-evidence": [
         (evidence(446), RIGHT),
         (evidence(446.0, "(0.5, 0.0)"), RIGHT),
+        (evidence(450), RIGHT),
         (evidence('"446"'), ("n is still empty", "n ещё не вписано")),
         (evidence('float("nan")'), ("n = nan is no number", "n = nan не может быть")),
         (evidence(216), ("keeps a distance from ½", "расстояние до ½")),
         (evidence(441), ("the share of another agent", "доля другого агента")),
         (evidence(50), ("one standard error above", "на одну стандартную ошибку")),
         (evidence(149), ("falls like 1 over the root of n", "обратно пропорциональна корню из n")),
+        (evidence(463), ("a share at the bound would have", "у доли на самой границе")),
         (evidence(445), ("n = 445 is just too few", "n = 445 — чуть меньше")),
         (evidence(F(9, 4) * 300), ("With n = 675", "При n = 675")),
         (evidence(446, "[...]"), ("greedy is still empty", "greedy ещё не заполнено")),
@@ -117,6 +128,7 @@ WRONG: Answers = {
     ],
     "ex-environment-free": [
         (SIX + EIGHT + MEMORY, RIGHT),
+        (KNOCKS_WITH_BOTH + MEMORY, RIGHT),
         ("six_turns = eight_turns = None\n" + MEMORY, ("six_turns is still empty", "six_turns пока не заполнено")),
         (SIX.replace('"key_held"', '"key"') + EIGHT + MEMORY, ("no row for 'key_held'", "нет строки для 'key_held'")),
         (SIX + EIGHT.replace("F(1)", "F(1, 2)") + MEMORY, ("row 'key_held': expected", "строка 'key_held': нужны")),
@@ -138,7 +150,7 @@ WRONG: Answers = {
         (SIX + "eight_turns = six_turns\n" + MEMORY, ("3/4 can be had", "а можно 3/4")),
         (SIX + EIGHT + "memory = ...", ("one of the six observations", "одного из шести наблюдений")),
         (SIX + EIGHT + 'memory = "clue_blue"', ("while it is there", "пока она видна")),
-        (SIX + EIGHT + 'memory = "key_held"', ("with both targets or with none", "при обеих целях или ни при одной")),
+        (SIX + EIGHT + 'memory = "key_held"', ("just as under the standard rules", "так же, как и при правилах")),
     ],
     "ex-environment-noise": [
         ("values = {4: F(4, 5), 5: F(4, 5), 6: F(112, 125)}", RIGHT),
@@ -174,6 +186,7 @@ WRONG: Answers = {
     "ex-environment-symmetric": [
         (symmetric(), RIGHT),
         (symmetric(averaged="0.38232421875"), RIGHT),
+        (symmetric(averaged="0.382"), RIGHT),
         (symmetric(front="None"), ("fails for alpha = 3/4", "обрывается ошибкой")),
         (symmetric(front="0"), ("the value is not 0", "значение не 0")),
         (symmetric().replace("return alpha", "return None; alpha"), ("returns no number", "не возвращает числа")),
@@ -191,6 +204,7 @@ WRONG: Answers = {
     "ex-environment-patience": [
         (schedule("1, 1 - m**-0.25, 1 - m**-0.5"), RIGHT),
         (schedule("[F(1), 1 - m**-0.2, 1 - m**-0.6]"), RIGHT),
+        (schedule("1, 1 - 1e-4, 1 - 1e-8"), ("then J tends to a number below 1", "стремится к числу меньше 1")),
         (schedule("1 / 0"), ("schedule(1000000) fails", "schedule(1000000) обрывается")),
         (schedule("1 - m**-0.5"), ("is to return three numbers", "должна возвращать три числа")),
         (schedule("1, m, 0.5"), ("three probabilities between 0 and 1", "три вероятности от 0 до 1")),

@@ -103,6 +103,7 @@ WRONG: Answers = {
     "ex-lab-cycle": [
         (cycle(), RIGHT),
         (cycle(0.0, 0.1, 0.1 / 0.19), RIGHT),
+        (cycle(endless=0.526), RIGHT),
         (cycle("..."), ("Three numbers", "три числа")),
         (cycle("-F(1, 10)"), ("same_round: this adds", "same_round: это сумма")),
         (cycle(0.9), ("same_round = 0.9 is not right", "same_round = 0.9 — неверно")),
