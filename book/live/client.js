@@ -326,6 +326,7 @@ class Exercise extends Editable {
 
   async work(python) {
     await this.app.prepare(python, this.after);
-    return python.call("attempt", [this.text(), this.check, this.app.say("answer")], (data) => this.show(data));
+    const args = [this.text(), this.check, this.app.say("answer"), this.starter];
+    return python.call("attempt", args, (data) => this.show(data));
   }
 }

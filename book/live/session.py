@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import linecache
+import symtable
 import sys
 import time
 import traceback
@@ -21,6 +22,12 @@ INTERVAL = 0.05
 
 FRAMES = 8
 """How many of the last calls a traceback shows."""
+
+
+def bound(code):
+    """The names that a cell defines."""
+    symbols = symtable.symtable(code, "cell", "exec").get_symbols()
+    return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 
 
 class Shown:
@@ -152,13 +159,18 @@ class Session:
         lines = traceback.TracebackException(type(error), error, frames, limit=-FRAMES).format()
         return "".join(lines)
 
-    def attempt(self, code, check, name):
-        """Run a reader's answer beside the page's names, then its check; sends ``right``, or ``wrong`` with why."""
+    def attempt(self, code, check, name, starter):
+        """Run a reader's answer beside the page's names, then its check; sends ``right``, or ``wrong`` with why.
+
+        Of what the answer defines the check sees what the starter asks for and nothing else: an answer that calls a
+        number ``sum``, or as the page calls a function, does not change what the check computes with.
+        """
         names = dict(self.names)
         if not self.run(code, name, names):
             return False
+        asked = {key: names[key] for key in bound(starter) & names.keys()}
         try:
-            exec(compile(check, "check", "exec"), names)
+            exec(compile(check, "check", "exec"), {**self.names, **asked})
         except AssertionError as error:
             self.send("wrong", str(error))
         except Exception as error:

@@ -62,7 +62,7 @@ async function start() {
 const ready = Promise.race([start(), failed]);
 ready.then(() => postMessage({ kind: "ready" }), (error) => postMessage({ kind: "broken", text: error.message }));
 
-// run(code, name), attempt(code, check, name), record(...): methods of Session, one after the other.
+// run(code, name), attempt(code, check, name, starter), record(...): methods of Session, one after the other.
 self.onmessage = async ({ data: { method, args } }) => {
   let ok = false, seconds = 0;
   try {

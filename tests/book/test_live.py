@@ -207,7 +207,7 @@ def attempts(language: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
             done = exercise.after
             for answer in (exercise.starter, *(answer for answer, _ in WRONG[exercise.label])):
                 sent.clear()
-                session.attempt(answer, exercise.check, "answer")
+                session.attempt(answer, exercise.check, "answer", exercise.starter)
                 results.append((exercise.label, answer, list(sent)))
     return results
 

@@ -133,6 +133,7 @@ WRONG: Answers = {
         (rows("[0.5, -0.5]"), ("runs over four rows", "по четырём строкам")),
         (rows("[1, 0]"), ("advantages = [1.0", "advantages = [1.0")),
         (rows(factor="1 / 2"), ("the factor over rollouts", "множитель по роллаутам")),
+        (rows(factor="5 / 4"), ("the mean update over rollouts", "на среднее обновление по роллаутам")),
         (rows(factor="3 / 8"), ("Only the baseline", "только базовую линию")),
         (rows(factor="15 / 512"), ("the update itself", "само обновление")),
         (rows(factor="1"), ("factor = 1.000000", "factor = 1.000000")),
@@ -140,6 +141,8 @@ WRONG: Answers = {
     "ex-language-model-cut": [
         (cut(), RIGHT),
         (cut("-1 / 12", "-1 / 24", "0.0", "0.125"), RIGHT),
+        (cut("-0.0833", "-0.0417", "0", "0.125"), RIGHT),
+        (f"prod = sum = None\n{cut()}", RIGHT),  # names of functions that the check calls
         (cut("None"), ("Four numbers", "Нужны четыре числа")),
         (cut("-1 / 8"), ("(a) Nearly", "(а) Почти")),
         (cut("1 / 12"), ("(a) The sign", "(а) Знак")),

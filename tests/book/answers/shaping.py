@@ -70,6 +70,7 @@ WRONG: Answers = {
     "ex-shaping-kept": [
         (ends(), RIGHT),
         (ends("0.0", "0.54 / 0.9", "0.5 / 0.9"), RIGHT),
+        (ends(limit="0.556"), RIGHT),
         (ends("None"), ("Three numbers", "Нужны три числа")),
         (ends("0.6", "0"), ("in the order win, lose", "в порядке «выигрыш, проигрыш»")),
         (ends("0.5"), ("at_win = 0.5000", "at_win = 0.5000")),
@@ -224,6 +225,7 @@ WRONG: Answers = {
             "terms = [g * levels[k + 1] - levels[k] for k in range(3)]",
             ("are overpaid", "переплачивают"),
         ),
+        ("terms = [0.9 * 0.25 - 0.2, 0.9 * 0.5 - 0.25, -0.5]", ("are overpaid", "переплачивают")),
         (
             "levels = [F(1, 5), F(1, 4), F(1, 2), F(0)]\ndurations, g, e = [2, 3, 1], F(9, 10), [0, 2, 5, 6]\n"
             "terms = [g ** e[k + 1] * levels[k + 1] - g ** e[k] * levels[k] for k in range(3)]",

@@ -108,7 +108,7 @@ WRONG: Answers = {
         (pasted("1"), ("gap_pasted = 1", "gap_pasted = 1")),
         (pasted(refuses="None"), ("is True or False", "это True или False")),
         (pasted(refuses="True"), ("has only the rows", "есть только строки")),
-        (pasted(alone="0"), ("has cut A where A was cut", "обрывает A там")),
+        (pasted(alone="0"), ("one and the same next value", "слева и справа одна и та же")),
         (pasted(alone="-99"), ("The sign is wrong", "Знак не тот")),
         (pasted(alone="100"), ("the value of its own turn", "оценка собственного хода")),
         (pasted(alone="98"), ("gap_of_A = 98", "gap_of_A = 98")),
@@ -128,6 +128,14 @@ WRONG: Answers = {
     "ex-telescoping-best": [
         (best_lambda("e**2 / (e**2 + v / K)"), RIGHT),
         (best_lambda("K * e * e / (K * e * e + v)"), RIGHT),
+        (
+            "def best_lambda(e, v, K):\n    low, high = 0.0, 1.0\n"
+            "    square = lambda x: (1 - x) ** 2 * e**2 + x**2 * v / K\n"
+            "    for _ in range(100):\n        left, right = (2 * low + high) / 3, (low + 2 * high) / 3\n"
+            "        low, high = (low, right) if square(left) < square(right) else (left, high)\n"
+            "    return low",
+            RIGHT,
+        ),
         (best_lambda("missing"), ("raises NameError", "прерывается: NameError")),
         (best_lambda("None"), ("no number, but None", "не число, а None")),
         (best_lambda("e**2 / (e**2 + v)"), ("right for one estimate", "верно для одной оценки")),
@@ -152,6 +160,7 @@ WRONG: Answers = {
     "ex-telescoping-lookahead": [
         ("far_sight, ten = '0.95', None", ("two numbers", "нужны два числа")),
         ("far_sight = F(19, 20)\nten = 20 * (1 - far_sight**10)", RIGHT),
+        ("far_sight = 0.95\nten = 8.03", RIGHT),
         ("far_sight = F(1, 20)\nten = 8", ("1 - lambda: the share", "1 - λ: доля")),
         ("far_sight = F(9, 10)\nten = 8", ("lambda = 9/10", "λ = 9/10")),
         ("far_sight = F(19, 20)\nten = 20", ("further than ten turns", "дальше десяти ходов")),
