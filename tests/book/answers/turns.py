@@ -178,6 +178,7 @@ WRONG: Answers = {
     ],
     "ex-turns-truncation": [
         ("truncated = sum(then[x] * min(rho[x], 3) for x in then if right_key(x))\nmasked = 0", RIGHT),
+        ("truncated, masked = 0.2653, 0.0", RIGHT),
         ("truncated = masked = None", ("by numbers", "числами")),
         ("truncated = truth\nmasked = 0", ("under pi: nothing", "ничего не усечено")),
         (
@@ -224,6 +225,7 @@ WRONG: Answers = {
     "ex-turns-score": [
         (score(), RIGHT),
         (score(mean="0.1375"), RIGHT),
+        (score(string="0.13422", action="0.02311"), RIGHT),
         (score(mean="None"), ("a mean and two variances", "среднее и две дисперсии")),
         (score(mean="0"), ("the score alone is 0", "самого вклада")),
         (score(mean="before[y]"), ("the other strings have a score", "и у остальных строк")),
