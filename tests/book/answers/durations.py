@@ -93,7 +93,9 @@ WRONG: Answers = {
         (watchdog("gamma**2"), ("always answered", "всегда отвечал")),
         (watchdog("gamma**2 * F(9, 10) / (1 - F(1, 10))"), ("always answered", "всегда отвечал")),
         (watchdog("w[0]"), ("stops with TypeError", "прерывается: TypeError")),
-        (watchdog("F(1, 2)"), ("w = 2: 0.500000", "w = 2: 0.500000")),
+        (watchdog("gamma ** (2 * F(9, 10) + w * F(1, 10))"), ("w = 5: 0.784798", "w = 5: 0.784798")),
+        (watchdog("F(9, 10) * gamma**2 + F(1, 10) * gamma**w"), ("w = 5: 0.788049", "w = 5: 0.788049")),
+        (watchdog("F(1, 2)"), ("w = 5: 0.500000", "w = 5: 0.500000")),
     ],
     "ex-durations-door": [
         (door(), RIGHT),
