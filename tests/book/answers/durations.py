@@ -64,8 +64,10 @@ WRONG: Answers = {
     ],
     "ex-durations-half-life": [
         ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 0.95 ** (1 / 400)", RIGHT),
+        ("half_life = 0.034\nper_token = 0.999872", RIGHT),
         ("half_life = per_token = None", ("by numbers", "числами")),
         ("half_life = log(2) / log(1 / 0.95)\nper_token = 1", ("half-life in tokens", "период в токенах")),
+        ("half_life = 0.033\nper_token = 1", ("half_life = 0.033", "half_life = 0.033")),
         ("half_life = 20\nper_token = 1", ("half_life = 20", "half_life = 20")),
         ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 0.95**400", ("the other way round", "обратное")),
         ("half_life = log(2) / log(1 / 0.95) / 400\nper_token = 1 - 0.05 / 400", ("are multiplied", "перемножаются")),
@@ -86,11 +88,14 @@ WRONG: Answers = {
     ],
     "ex-durations-hang": [
         (watchdog("F(9, 10) * gamma**2 / (1 - F(1, 10) * gamma**w)"), RIGHT),
+        (f"discount, got, once = 1, 10, 0.729\n{watchdog('once * discount / (1 - gamma**w / got)')}", RIGHT),
         (watchdog("F(9, 10) * gamma**2"), ("without a watchdog", "без сторожа")),
         (watchdog("gamma**2"), ("always answered", "всегда отвечал")),
         (watchdog("gamma**2 * F(9, 10) / (1 - F(1, 10))"), ("always answered", "всегда отвечал")),
         (watchdog("w[0]"), ("stops with TypeError", "прерывается: TypeError")),
-        (watchdog("F(1, 2)"), ("w = 2: 0.500000", "w = 2: 0.500000")),
+        (watchdog("gamma ** (2 * F(9, 10) + w * F(1, 10))"), ("w = 5: 0.784798", "w = 5: 0.784798")),
+        (watchdog("F(9, 10) * gamma**2 + F(1, 10) * gamma**w"), ("w = 5: 0.788049", "w = 5: 0.788049")),
+        (watchdog("F(1, 2)"), ("w = 5: 0.500000", "w = 5: 0.500000")),
     ],
     "ex-durations-door": [
         (door(), RIGHT),
@@ -127,6 +132,7 @@ WRONG: Answers = {
     "ex-durations-lottery": [
         (lottery(), RIGHT),
         (lottery(discount="[0.904382, 0.908084]", price="[0.9, 0.9]"), RIGHT),
+        (lottery(discount="[0.9044, 0.9081]"), RIGHT),
         (lottery(price="0.9"), ("Three pairs of numbers", "три пары чисел")),
         (lottery(discount="[g**9, 0]"), ("by_discount, A: 0.91352", "by_discount, A: 0.91352")),
         (lottery(discount="[g**10, g**10]"), ("discount of the mean duration", "дисконт средней длительности")),
@@ -156,6 +162,7 @@ WRONG: Answers = {
     "ex-durations-inside": [
         (inside(), RIGHT),
         (inside(memoryless="0.18 / 0.28", larger="0.28 / 0.18", fixed="0.9 ** (6 - c)"), RIGHT),
+        (inside(memoryless="0.6429", larger="1.5556"), RIGHT),
         (inside(larger="None"), ("are to be numbers", "должны быть числами")),
         (inside(memoryless="g**5"), ("with the mean duration", "дисконт средней длительности")),
         (inside(memoryless="F(9, 14) / g"), ("in which the call ends", "вызов заканчивается")),
@@ -173,6 +180,7 @@ WRONG: Answers = {
     "ex-durations-exponential": [
         (exponential(), RIGHT),
         (exponential(exact="F(5, 7)", by_mean="0.6703", z="0.532"), RIGHT),
+        ("import math\nexact, by_mean, z = 0.7143, math.exp(-0.4), 0.53", RIGHT),
         (exponential(z="None"), ("Three numbers", "три числа")),
         (exponential(exact="beta / (mu + beta)"), ("dead before the call", "не доживёт")),
         (
@@ -185,10 +193,13 @@ WRONG: Answers = {
         (exponential(by_mean="0.5"), ("by_mean = 0.5000", "by_mean = 0.5000")),
         (exponential(z="0.2**0.5"), ("the beginning of the series", "начало ряда")),
         (exponential(z="0.4"), ("z = 0.400", "z = 0.400")),
+        (exponential(z="-1000"), ("z = -1000.000", "z = -1000.000")),
     ],
     "ex-durations-price": [
         (price(), RIGHT),
         (price(discount="[(0.5, 1, 2), (0.5, 9, 0)]", other="[(1, 2, 1)]"), RIGHT),
+        (price(discount="[(F(1, 4), 5, 1), (F(1, 4), 15, 1), (h, 50, 0)]"), RIGHT),
+        (price(discount="[(h, 10, 1), (h, 50, 0)]"), ("5.000 and 5.000", "5.000 и 5.000")),
         (price(discount="[(1, 2)]"), ("discount_prefers is still empty", "discount_prefers ещё пуст")),
         (price(other="[(h, -1, 1), (h, 1, 0)]"), ("are not negative", "неотрицательны")),
         (price(other="[(h, 10, 1)]"), ("probabilities sum to 1/2", "сумма вероятностей равна 1/2")),

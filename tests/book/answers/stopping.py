@@ -115,6 +115,7 @@ WRONG: Answers = {
     "ex-stopping-leaving-out": [
         (tasks(), RIGHT),
         (tasks(high="[0.25, 1, F(1, 3)]"), RIGHT),
+        (tasks(high="[0.25, 1, 0.333]"), ("this task is 0.49975", "этой задачи 0.49975")),
         (tasks(low="1"), ("three numbers", "три числа")),
         (tasks(low="(F(1, 2), 0, 2)"), ("between 0 and 1", "между 0 и 1")),
         (tasks(high="(0, 1, F(1, 2))"), ("nothing to average", "усреднять нечего")),
@@ -149,8 +150,10 @@ WRONG: Answers = {
     "ex-stopping-impatience": [
         (impatience(), RIGHT),
         (impatience(hasty="0.3", short_lives="30.0"), RIGHT),
+        (impatience(careful="0.9135", lives="9.5538", rows="8.0"), RIGHT),
         (impatience(short_lives="None"), ("Two pairs of numbers", "две пары чисел")),
         (impatience(rows="8.5"), ("a number of rows", "число строк")),
+        (impatience(rows="float('inf')"), ("a number of rows", "число строк")),
         (impatience(careful="g**10"), ("nine turns", "только девять")),
         (impatience(hasty="0.3 * g"), ("right_pair = 0.9135, 0.2970", "right_pair = 0.9135, 0.2970")),
         (impatience(lives="g**9 / (1 - g**9)"), ("nine discounts away", "девять дисконтов")),
@@ -174,9 +177,11 @@ WRONG: Answers = {
     ],
     "ex-stopping-buffer": [
         ("real = F(99, 100) * F(127, 128)\nsmallest = 891", RIGHT),
+        ("real = 0.9823\nsmallest = 891.0", RIGHT),
         ("real = None\nsmallest = 891", ("Replace the three dots", "Замените многоточия")),
         ("real = 0.99\nsmallest = 891", ("the discount that was set", "Это заданный дисконт")),
         ("real = 1 - 1 / 128\nsmallest = 891", ("the share of rows", "Это доля строк")),
+        ("real = 0.99 - 1 / 128\nsmallest = 891", ("0.98219 is not right", "0.98219 неверен")),
         ("real = 0.98\nsmallest = 891", ("0.98000 is not right", "0.98000 неверен")),
         ("real = 0.99 * 127 / 128\nsmallest = 990", ("of 100 steps at least 90", "из 100 шагов")),
         ("real = 0.99 * 127 / 128\nsmallest = 900", ("N = 900", "N = 900")),

@@ -106,7 +106,8 @@ def drift(kl: str = "kl", low: str = "v * psi(a - b)", high: str = "v * psi(b - 
 WRONG: Answers = {
     "ex-turns-log": [
         ("found = [F(2), F(9, 8)]", RIGHT),
-        ("found = [F(1), F(1), F(1)]", ("3 tokens cannot be", "не может быть 3")),
+        ("found = [F(1), F(1), F(1)]", ("3 cannot be the number", "не может быть 3")),
+        ("found = [F(25, 32), F(25, 32)]", ("25/16; it should be the one", "25/16; она должна быть тем")),
         ("found = [F(1), F(1)]", ("your ratios is 2", "ваших отношений — 2")),
         ("found = [F(3, 2), F(13, 8)]", ("the product 39/16", "произведение 39/16")),
         ("found = 2", ("or not of numbers", "в нём не числа")),
@@ -178,6 +179,7 @@ WRONG: Answers = {
     ],
     "ex-turns-truncation": [
         ("truncated = sum(then[x] * min(rho[x], 3) for x in then if right_key(x))\nmasked = 0", RIGHT),
+        ("truncated, masked = 0.2653, 0.0", RIGHT),
         ("truncated = masked = None", ("by numbers", "числами")),
         ("truncated = truth\nmasked = 0", ("under pi: nothing", "ничего не усечено")),
         (
@@ -224,6 +226,7 @@ WRONG: Answers = {
     "ex-turns-score": [
         (score(), RIGHT),
         (score(mean="0.1375"), RIGHT),
+        (score(string="0.13422", action="0.02311"), RIGHT),
         (score(mean="None"), ("a mean and two variances", "среднее и две дисперсии")),
         (score(mean="0"), ("the score alone is 0", "самого вклада")),
         (score(mean="before[y]"), ("the other strings have a score", "и у остальных строк")),
