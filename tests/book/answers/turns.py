@@ -107,7 +107,7 @@ WRONG: Answers = {
     "ex-turns-log": [
         ("found = [F(2), F(9, 8)]", RIGHT),
         ("found = [F(1), F(1), F(1)]", ("3 cannot be the number", "не может быть 3")),
-        ("found = [F(25, 32), F(25, 32)]", ("25/16; it should be the one", "25/16; она должна быть тем")),
+        ("found = [F(25, 32), F(25, 32)]", ("25/16; it should be the one", "25/16; она должна равняться тому")),
         ("found = [F(1), F(1)]", ("your ratios is 2", "ваших отношений — 2")),
         ("found = [F(3, 2), F(13, 8)]", ("the product 39/16", "произведение 39/16")),
         ("found = 2", ("or not of numbers", "в нём не числа")),
