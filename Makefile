@@ -53,7 +53,7 @@ epub: $(VENV)/.ready ## the whole book as EPUB, one for each language
 # One test at a time to each process: they are sorted from long to short (tests/conftest.py).
 SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
 
-test: $(VENV)/.ready style ## run all checks and tests (a few minutes)
+test: $(VENV)/.ready style ## run all checks and tests (a quarter of an hour on two cores)
 	@$(BIN)/python -m tests.browser.chromium || echo "- going on without the tests in a browser" >&2
 	@echo "- tests ..."
 	@$(BIN)/python -m pytest -q -rs -m "not cluster" $(SPREAD)
