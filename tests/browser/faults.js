@@ -76,6 +76,15 @@ window.faults = (() => {
     return kinds.get(e);
   }
 
+  // The same with what no class says: colours, its own and that of the ground it stands on, size and weight.
+  function looks(e) {
+    const style = getComputedStyle(e);
+    let ground = e;
+    while (ground && /, 0\)$|transparent/.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
+    const behind = ground ? getComputedStyle(ground).backgroundColor : "";
+    return hash([kind(e), style.color, style.fontSize, style.fontWeight, style.opacity, behind].join("\n"));
+  }
+
   // Four in five elements of a chapter are the insides of formulas, glyphs that MathJax draws, which are hidden from
   // screen readers, and the MathML that it adds for them, and words of code. Once these have been looked at, a box of the
   // formula's size takes its place, in units of its font, so that it follows the window and the paper as the formula
@@ -104,6 +113,8 @@ window.faults = (() => {
 
   // axe weighs all elements one by one. What repeats itself, a paragraph, an item, an entry of the package's page, is left
   // in once: two have one outline if they look alike, have the same attributes, are both empty or not, and hold the same.
+  // A colour that a style sheet gives by place, as the third of its kind, may go with the places; rows of tables are kept
+  // apart by their parity.
   const REPEATED = "p:not(th > p), li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
   const VALUES = ["role", "tabindex", "lang", "type", "aria-hidden", "aria-expanded", "alt"];
 
@@ -116,7 +127,7 @@ window.faults = (() => {
       const inside = [...e.children].map(outline).join();
       const attributes = e.getAttributeNames().filter((name) => !/^(id|style|class|data-.*)$/.test(name)).sort();
       const values = VALUES.map((name) => e.getAttribute(name)), empty = !e.textContent.trim();
-      const own = hash([kind(e), attributes, values, empty, e.scrollWidth > e.clientWidth + 1, inside].join("\n"));
+      const own = hash([looks(e), attributes, values, empty, e.scrollWidth > e.clientWidth + 1, inside].join("\n"));
       if (e.matches(REPEATED)) {
         if (seen.has(own) && !e.querySelector("h1, h2, h3, h4, h5, h6")) {
           repeated.push(e);
@@ -141,14 +152,15 @@ window.faults = (() => {
 
   // The contrast of text, and of a link with the text around it, takes most of axe's time and depends on the looks alone:
   // it is computed once for
-  // each. Gives the kinds of elements that were looked at, beside those that were known, and the findings.
+  // each. Gives the looks that were examined, beside those that were known, and the findings.
   const LOOKS = ["color-contrast", "link-in-text-block"];
 
   async function contrast(known) {
     const first = new Map(), old = new Set(known);
     for (const e of document.body.querySelectorAll("*")) {
       if (![...e.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())) continue;
-      if (!old.has(kind(e)) && !first.has(kind(e)) && visible(e)) first.set(kind(e), e);
+      const look = looks(e);
+      if (!old.has(look) && !first.has(look) && visible(e)) first.set(look, e);
     }
     const found = first.size ? await run({ include: [...first.values()] }, { runOnly: LOOKS }) : [];
     return [[...first.keys()], found];

@@ -130,6 +130,12 @@ def test_a_colour_is_looked_at_on_every_ground(show: Show) -> None:
     assert len(axe(page, contrast_only=True)) == 1
 
 
+def test_a_colour_that_no_class_tells_is_looked_at(show: Show) -> None:
+    """One paragraph of many that are alike has a colour by its identifier."""
+    page, _ = show("<p>one</p>" * 3 + "<p id='pale'>four</p>", "<style>#pale { color: #999 }</style>")
+    assert len(axe(page, contrast_only=True)) == 1
+
+
 def test_motion_is_found(show: Show) -> None:
     page, _ = show("<p>still</p>")
     assert motion(page) == []

@@ -121,9 +121,10 @@ def look(page: Page, box: str) -> list[str]:
     return faults
 
 
-def test_a_cell_by_keyboard(reader: Reader) -> None:
-    """Run, edit, an error; the page's keys are not stolen. The words of both languages are in one table."""
-    page, watch = reader("en/notation.html")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_cell_by_keyboard(reader: Reader, language: str) -> None:
+    """Run, edit, an error; the page's keys are not stolen."""
+    page, watch = reader(f"{language}/notation.html")
     settle(page)
     assert page.locator(".live-bar").count() == page.locator("div.cell.live").count() == 2
     bar = page.locator(".live-bar").nth(1)  # builds on the names of the cell before
@@ -139,7 +140,7 @@ def test_a_cell_by_keyboard(reader: Reader) -> None:
     begun = time.perf_counter()
     page.keyboard.press("Enter")  # the focus is still on the button
     ended(bar)
-    print(f"\nfirst result after {cold:.2f} s, again after {time.perf_counter() - begun:.2f} s")
+    print(f"\n{language}: first result after {cold:.2f} s, again after {time.perf_counter() - begun:.2f} s")
 
     tab_to(page, "#live-1 [data-act=edit]", limit=1)
     page.keyboard.press("Enter")
@@ -177,9 +178,10 @@ def test_a_cell_by_keyboard(reader: Reader) -> None:
     assert not faults, "\n" + "\n".join(faults)
 
 
-def test_a_cell_is_stopped_and_reset_by_keyboard(reader: Reader) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_cell_is_stopped_and_reset_by_keyboard(reader: Reader, language: str) -> None:
     """No key is trapped; a stopped cell runs again, and Reset leaves the page as it was built; paper has no buttons."""
-    page, watch = reader("ru/notation.html")
+    page, watch = reader(f"{language}/notation.html")
     settle(page)
     bar = page.locator(".live-bar").nth(1)
     cell = page.locator("div.cell.live").nth(1)
@@ -259,9 +261,9 @@ def _live_files(html: str) -> list[str]:
 # --- exercises ------------------------------------------------------------------------------------------------------
 
 
-def test_an_exercise_says_what_is_wrong(reader: Reader) -> None:
+@pytest.mark.parametrize(("language", "name", "label"), [("en", "durations", "hang"), ("ru", "turns", "log")])
+def test_an_exercise_says_what_is_wrong(reader: Reader, language: str, name: str, label: str) -> None:
     """The starter, one wrong answer and a right one, by keyboard; each check is tried in `tests/book/test_live.py`."""
-    language, name, label = "ru", "turns", "log"
     page, watch = reader(f"{language}/{name}.html")
     settle(page)
     lighten(page)  # the formulas are looked at elsewhere
@@ -365,18 +367,17 @@ def test_the_world_by_keyboard(reader: Reader, tmp_path: Path, language: str, ta
         page.keyboard.press(digit)
     expect(box.locator(".live-seen code")).to_have_text("success")
     expect(box.locator(".live-again")).to_be_focused()
-    if language == "ru":  # once: it starts Python
-        bar = box.locator(".live-bar")
-        with page.expect_download(timeout=PATIENCE) as download:
-            bar.locator("[data-act=play]").click()
-        ended(bar)
-        path = tmp_path / "episode.jsonl"
-        download.value.save_as(path)
-        (record,) = read_rollout_records(path)
-        assert validate_rollout_record(record) == []
-        assert record["stop_reason"] == "success"
-        assert record["actions"] == [ACTIONS[int(d) - 1] for d in (key, "1", key, door, "6")]
-        assert record["invalid"] == [True, False, False, False, False]
+    bar = box.locator(".live-bar")
+    with page.expect_download(timeout=PATIENCE) as download:
+        bar.locator("[data-act=play]").click()
+    ended(bar)
+    path = tmp_path / "episode.jsonl"
+    download.value.save_as(path)
+    (record,) = read_rollout_records(path)
+    assert validate_rollout_record(record) == []
+    assert record["stop_reason"] == "success"
+    assert record["actions"] == [ACTIONS[int(d) - 1] for d in (key, "1", key, door, "6")]
+    assert record["invalid"] == [True, False, False, False, False]
     faults += look(page, ".live-world")
     box.locator(".live-again").click()
     page.keyboard.press("4")

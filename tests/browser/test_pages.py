@@ -20,11 +20,11 @@ NAMES = [*sorted(PAGES, key=lambda name: -PAGES[name].stat().st_size), *GENERATE
 
 
 def look(
-    page: Page, watch: Watch, modes: tuple[str, str], widths: tuple[int, int], *, paper: bool = False
+    page: Page, watch: Watch, modes: tuple[str, str], widths: tuple[int, ...], *, paper: bool = False
 ) -> list[str]:
     """All faults of a page that has just been opened in the first mode and width.
 
-    It is loaded once and then seen in both widths, on paper where asked for, and in both modes. Formulas and figures
+    It is loaded once and then seen in all widths, on paper where asked for, and in both modes. Formulas and figures
     have their full shape in the first width, and are boxes of the same size afterwards. axe, which takes longest, looks
     in the last width; colours are all that differs between the modes, so that it looks at the rest in one of them only.
     What looks the same on several pages has its contrast computed on the first of them.
@@ -38,17 +38,18 @@ def look(
         resize(page, PAPER)
         faults += [f"on paper: {fault}" for fault in wide(page, printed=True)]
         page.emulate_media(media="screen")
-    resize(page, widths[1])
-    faults += [f"{widths[1]} px wide: {fault}" for fault in wide(page)]
+    for width in widths[1:]:
+        resize(page, width)
+        faults += [f"{width} px wide: {fault}" for fault in wide(page)]
     for mode in modes:
         if mode != modes[0]:
             page.emulate_media(color_scheme=mode)
             settle(page)
         if page.evaluate("document.documentElement.dataset.theme") not in (mode, None):
             faults.append(f"{mode}: the page does not follow the system's colour mode")
-        known = LOOKS.setdefault((mode, widths[1]), set())
+        known = LOOKS.setdefault((mode, widths[-1]), set())
         found = axe(page, contrast_only=mode != modes[0], known=known)
-        faults += [f"{mode}, {widths[1]} px wide: {fault}" for fault in found]
+        faults += [f"{mode}, {widths[-1]} px wide: {fault}" for fault in found]
     return [f"{page.url.split('/', 3)[3]}: {fault}" for fault in faults + watch.faults()]
 
 
@@ -62,16 +63,16 @@ def test_page(reader: Reader, address: str, name: str) -> None:
     """Nothing on the console, no failed or foreign request, nothing too wide, all formulas set, nothing for axe.
 
     One language is loaded in the light on a desk, the other is reached by the switch, in the dark on the narrowest
-    telephone; the one is then seen on a telephone, the other on a projector, and both in the other mode. axe sees the
-    first on a telephone and the second on the projector. Paper and 320 px, to which pages have to reflow (WCAG 1.4.10),
-    are tried in Russian, whose words are the longer ones.
+    telephone, to which pages have to reflow (WCAG 1.4.10). Both are then seen in the other widths and the other mode.
+    axe sees the first on a telephone and the second on a projector. Paper is tried in Russian, whose words are the
+    longer ones.
     """
     first, second = LANGUAGES
     page, watch = reader(f"{first}/{name}.html", width=DESK)
-    faults = look(page, watch, ("light", "dark"), (DESK, TELEPHONE))
+    faults = look(page, watch, ("light", "dark"), (DESK, NARROW, TELEPHONE))
     page.locator("a.language-switch").click()
     page.wait_for_url(f"{address}{second}/{name}.html")
-    faults += look(page, watch, ("dark", "light"), (NARROW, PROJECTOR), paper=True)
+    faults += look(page, watch, ("dark", "light"), (NARROW, TELEPHONE, DESK, PROJECTOR), paper=True)
     assert page.evaluate("document.documentElement.lang") == second
     assert page.locator("a.language-switch").evaluate("a => a.href") == f"{address}{first}/{name}.html"
     assert not faults, "\n" + "\n".join(faults)
