@@ -112,17 +112,18 @@ window.faults = (() => {
   }
 
   // axe weighs all elements one by one. What repeats itself, a paragraph, an item, an entry of the package's page, is left
-  // in once: two have one outline if they look alike, have the same attributes, are both empty or not, and hold the same.
-  // A colour that a style sheet gives by place, as the third of its kind, may go with the places; rows of tables are kept
-  // apart by their parity.
-  const REPEATED = "p:not(th > p), li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
+  // in once, and not at all if an earlier page has shown it to be right: two have one outline if they look alike, have the
+  // same attributes, are both empty or not, and hold the same. A colour that a style sheet gives by place, as the third of
+  // its kind, may go with the places; rows of tables are kept apart by their parity. What names a link or the like stays.
+  // Gives the outlines that are left.
+  const REPEATED = "p:not(th p, a p, button p, label p, summary p), li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
   const VALUES = ["role", "tabindex", "lang", "type", "aria-hidden", "aria-expanded", "alt"];
 
-  function thin() {
+  function thin(known) {
     lighten();
     for (const e of [...all("mjx-container").slice(1), ...all("wbr, svg :not(title)")]) e.remove();
     unwrap("span.math, code, em, strong, span:not([id], [role], [tabindex], [aria-label], [aria-hidden])");
-    const seen = new Set(), repeated = [];
+    const seen = new Set(known), repeated = [], left = [];
     const outline = (e) => {
       const inside = [...e.children].map(outline).join();
       const attributes = e.getAttributeNames().filter((name) => !/^(id|style|class|data-.*)$/.test(name)).sort();
@@ -134,11 +135,19 @@ window.faults = (() => {
           return "";
         }
         seen.add(own);
+        left.push(own);
       }
       return own;
     };
     outline(document.body);
     for (const e of repeated) e.remove();
+    return left;
+  }
+
+  // Leaves a part of the page and takes the text around it away: its neighbours and those of all that it stands in.
+  function alone(selector) {
+    for (let e = document.querySelector(selector); !e.matches("article"); e = e.parentElement)
+      e.parentElement.replaceChildren(e);
   }
 
   async function run(where, options) {
@@ -176,5 +185,5 @@ window.faults = (() => {
     });
   }
 
-  return { wide, equations, identifiers, motion, lighten, thin, contrast, allButContrast };
+  return { wide, equations, identifiers, motion, lighten, alone, thin, contrast, allButContrast };
 })();

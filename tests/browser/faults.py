@@ -104,6 +104,11 @@ def lighten(page: Page) -> None:
     call(page, "lighten")
 
 
+def alone(page: Page, part: str) -> None:
+    """Take the text around a part of the page away, so that what follows is quick: a chapter is a large page."""
+    call(page, "alone", part)
+
+
 def axe(page: Page, *, contrast_only: bool = False, known: set[int] | None = None) -> list[str]:
     """What axe-core finds: all rules of WCAG 2 A and AA and of good practice, or the contrast of text alone.
 
@@ -112,14 +117,17 @@ def axe(page: Page, *, contrast_only: bool = False, known: set[int] | None = Non
     Args:
         page: the page, settled.
         contrast_only: leave out what does not depend on colours.
-        known: looks whose contrast has been found right, in this mode and about this width; those found right now are
-            added. Style sheets are the same on all pages of the site.
+        known: looks and outlines that have been found right, in this mode and about this width; those found right now
+            are added. Style sheets are the same on all pages of the site.
     """
+    known = set() if known is None else known
+    new = []
     if page.evaluate("() => !window.axe"):
         page.evaluate(AXE.read_text("utf8") + ";0")
-        call(page, "thin")
-    known = set() if known is None else known
-    looked_at, found = call(page, "contrast", sorted(known))
+        new = call(page, "thin", sorted(known))
+    looks, found = call(page, "contrast", sorted(known))
+    if not contrast_only:
+        found += call(page, "allButContrast")
     if not found:
-        known.update(looked_at)
-    return found + ([] if contrast_only else call(page, "allButContrast"))
+        known.update(new + looks)
+    return found
