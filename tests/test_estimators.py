@@ -147,16 +147,12 @@ def combined(policy: Table, episode: Played, weights: list[F]) -> dict[tuple[str
 
 
 def moments_of(estimates: list[tuple[F, dict[tuple[str, int], F]]]) -> tuple[Tensor, Tensor]:
-    """Mean and covariance, in fractions to the last step."""
+    """Mean and covariance of estimates that are fractions; only the sums over episodes are rounded."""
     places = list(itertools.product(SEEN, range(len(ACTIONS))))
-    mean = {place: sum((p * g.get(place, F(0)) for p, g in estimates), F(0)) for place in places}
-    second: dict[tuple[Any, Any], F] = {}
-    for p, g in estimates:
-        for (a, x), (b, y) in itertools.product(g.items(), repeat=2):
-            if x and y:
-                second[a, b] = second.get((a, b), F(0)) + p * x * y
-    covariance = [[float(second.get((a, b), F(0)) - mean[a] * mean[b]) for b in places] for a in places]
-    return vector(mean.values()), torch.tensor(covariance, dtype=torch.float64)
+    chances = vector(p for p, _ in estimates)
+    found = torch.stack([vector(g.get(place, 0) for place in places) for _, g in estimates])
+    mean = chances @ found
+    return mean, (chances * (found - mean).T) @ (found - mean)
 
 
 def reinforce(e: Played, gamma: F, mode: str, to_go: bool, baseline: dict[str, F], discounted: bool) -> list[F]:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import random
 import runpy
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -162,16 +159,9 @@ def test_calls_of_the_english_variant(lab: tuple[dict[str, Any], str, list[Any]]
     assert keydoor.validate_rollout_record(broken)[0].startswith("missing policy versions")
 
 
-def test_unknown_profile_stops_the_lab() -> None:
+def test_unknown_profile_stops_the_lab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The variable is read before anything is computed: an unknown profile must not fall back to another."""
-    done = subprocess.run(
-        [sys.executable, str(LAB)],
-        env={**os.environ, "RL_LLM_PROFILE": "nonsense", "MPLBACKEND": "Agg", "PYTHONUTF8": "1"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "ValueError: RL_LLM_PROFILE должен быть smoke, full или real-model" in done.stderr
-    assert "Профиль" not in done.stdout
+    monkeypatch.setenv("RL_LLM_PROFILE", "nonsense")
+    with pytest.raises(ValueError, match="RL_LLM_PROFILE должен быть smoke, full или real-model"):
+        runpy.run_path(str(LAB))
+    assert "Профиль" not in capsys.readouterr().out

@@ -8,7 +8,7 @@ import io
 import random
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import keydoor.training as training_module
-from keydoor._play import Episode, _sample, play
+from keydoor._play import Episode, _sample, one_thread, play
 from keydoor.env import ENV_ID, KeyDoorAgentEnv
 from keydoor.policy import NO_ACTION, RecurrentActorCritic
 from keydoor.records import Transition, rollout_contract_from_transitions, validate_rollout_record
@@ -42,6 +42,13 @@ TINY: dict[str, Any] = {
     "evaluation_interval": 2,
     "evaluation_episodes": 4,
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """As the package does it: for networks of this size two threads are slower."""
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -58,8 +58,9 @@ def same(found, expected, at="result"):
 
 @cache
 def scalars_of(n, *world):
-    """Made once for each world: every walk begins with a reset."""
-    return [KeyDoorAgentEnv(observation_mode="indices", **dict(world)) for _ in range(n)]
+    """Copies of one, made once for each world: every walk begins with a reset to a target, so that nothing is drawn."""
+    one = KeyDoorAgentEnv(observation_mode="indices", **dict(world))
+    return [copy.copy(one) for _ in range(n)]
 
 
 def walk(envs, targets, columns, **world):
