@@ -100,7 +100,8 @@ def built(site: Book, tmp_path: Path) -> Book:
 
 
 @pytest.fixture
-def executed(mini: Book, site: Book) -> Book:
+def executed(mini: Book, site: Book, monkeypatch: pytest.MonkeyPatch) -> Book:
     """The fresh copy with the outputs of its cells: what executes it then executes only the pages that are changed."""
+    monkeypatch.setenv("RL_LLM_PROFILE", "full")  # as the command does, whose outputs are then found
     shutil.copytree(site.output / "cache", mini.output / "cache")
     return mini
