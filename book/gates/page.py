@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import yaml
+from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from myst_parser.config.main import MdParserConfig
 from myst_parser.mdit_to_docutils.base import DocutilsRenderer
@@ -59,6 +60,12 @@ ROLE = re.compile(r"\{([a-z:]+)\}`([^`]+)`")
 COUNTED_ROLES = ("given", "cite", "ref", "eq", "numref", "prf:ref", "py:", "doc", "glue:", "download")
 
 
+@cache
+def parser() -> MarkdownIt:
+    """The parser of the build, with the extensions of ``_config.yml``."""
+    return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), DocutilsRenderer)
+
+
 def read_page(path: Path) -> Page:
     """Parse a page with the parser of the build.
 
@@ -71,8 +78,7 @@ def read_page(path: Path) -> Page:
 @lru_cache(maxsize=256)  # several gates read the same pages
 def _parse(path: Path, text: str) -> Page:
     page = Page(path)
-    config = MdParserConfig(enable_extensions=EXTENSIONS)
-    _collect(page, create_md_parser(config, DocutilsRenderer).parse(text), 0)
+    _collect(page, parser().parse(text), 0)
     return page
 
 
@@ -141,8 +147,7 @@ def _collect_fence(page: Page, token: Token, line: int, nested: bool) -> None:
     if name == "math":
         page.items.append(Item("equation", f"{options.get('label', '')} {_tex(body)}".strip(), line, body))
     elif name in NESTING:
-        config = MdParserConfig(enable_extensions=EXTENSIONS)
-        _collect(page, create_md_parser(config, DocutilsRenderer).parse(body), line + skipped, nested=True)
+        _collect(page, parser().parse(body), line + skipped, nested=True)
 
 
 def read_options(path: Path, line: int, content: str) -> tuple[dict[str, object], str, int]:

@@ -12,17 +12,13 @@ import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import yaml
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from myst_parser.config.main import MdParserConfig
-from myst_parser.mdit_to_docutils.base import DocutilsRenderer
-from myst_parser.parsers.mdit import create_md_parser
 
-from book.gates.page import EXTENSIONS, LOCAL_OPTIONS, NESTING, read_options
+from book.gates.page import LOCAL_OPTIONS, NESTING, parser, read_options
 
 GAP = "\ufffc"
 """Stands for each piece of code, formula, value, citation or address that was taken out."""
@@ -93,11 +89,6 @@ def without_quotations(text: str) -> str:
     return blank(text, QUOTED)
 
 
-@cache
-def _parser() -> MarkdownIt:
-    return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), DocutilsRenderer)
-
-
 def _read(path: Path) -> tuple[Fragment, ...]:
     return _fragments(path, path.read_text("utf8"))
 
@@ -110,7 +101,7 @@ def _fragments(path: Path, text: str) -> tuple[Fragment, ...]:
 def _blocks(path: Path, text: str, offset: int) -> Iterator[Fragment]:
     """Words of Markdown that begins below line ``offset`` of the file."""
     inside: list[str] = []
-    for token in _parser().parse(text):
+    for token in parser().parse(text):
         line = (token.map[0] if token.map else 0) + 1 + offset
         if token.type == "inline":
             kinds = {"heading": "heading", "th": "cell", "td": "cell", "list_item": "item", "dt": "term"}
@@ -192,7 +183,7 @@ def _fence(path: Path, token: Token, line: int) -> Iterator[Fragment]:
         yield from _glossary(path, body, line + skipped)
     elif name in NESTING or name in ("list-table", "table", "figure", "margin", "epigraph"):
         if argument and name not in ("solution", "figure"):
-            (inline,) = _parser().parseInline(argument)
+            (inline,) = parser().parseInline(argument)
             yield from _inline(inline, line, "title")
         yield from _blocks(path, body, line + skipped)
 
@@ -210,7 +201,7 @@ def _captions(lines: list[str], first: int) -> Iterator[Fragment]:
             if isinstance(value, yaml.MappingNode):
                 nodes.append(value)
             elif key.value in LOCAL_OPTIONS and value.value:
-                (inline,) = _parser().parseInline(value.value)
+                (inline,) = parser().parseInline(value.value)
                 kind = key.value if key.value != "title" else "title"
                 yield from _inline(inline, first + value.start_mark.line, kind)
 

@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from markdown_it.token import Token
-from myst_parser.config.main import MdParserConfig
-from myst_parser.mdit_to_docutils.base import DocutilsRenderer
-from myst_parser.parsers.mdit import create_md_parser
 
-from book.gates.page import EXTENSIONS, read_options
+from book.gates.page import parser, read_options
 
 CODE = frozenset(["code", "code-block", "code-cell", "eval-rst", "literalinclude", "math", "raw", "sourcecode"])
 """Directives whose body is no Markdown."""
@@ -27,11 +24,6 @@ class Leaf(NamedTuple):
 
     line: int
     token: Token
-
-
-@lru_cache(maxsize=1)
-def _parser() -> object:
-    return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), DocutilsRenderer)
 
 
 def leaves(path: Path) -> tuple[Leaf, ...]:
@@ -50,7 +42,7 @@ def _leaves(path: Path, text: str) -> tuple[Leaf, ...]:
 
 def _blocks(path: Path, text: str, offset: int) -> Iterator[Leaf]:
     line = 1 + offset
-    for token in _parser().parse(text):
+    for token in parser().parse(text):
         if token.map:
             line = token.map[0] + 1 + offset
         if token.type == "inline":

@@ -16,6 +16,11 @@ from book.layout import Book
 
 ROOT = Path(__file__).resolve().parents[2]
 MINI = Path(__file__).parent / "mini"
+MORE = Path(__file__).parent / "more"
+"""What the two-page book gets for the tests with an address: releases, errata, redirects, a glossary and an index."""
+
+ADDRESS = "https://example.org/book/"
+REPOSITORY = "https://github.com/someone/keydoor"
 collect_ignore = ["mini"]  # the test in it belongs to the two-page book
 
 
@@ -29,6 +34,15 @@ def copy_mini(target: Path) -> Book:
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, target / "book" / name)
     return Book(target, target / "_build")
+
+
+def set_addresses(book: Book, site: str = ADDRESS, repository: str = REPOSITORY) -> None:
+    """Set both in ``_config.yml``, as an author does."""
+    path = book.root / "_config.yml"
+    text = path.read_text("utf8")
+    assert text.count('baseurl: ""') == text.count('  url: ""') == 1
+    text = text.replace('baseurl: ""', f'baseurl: "{site}"').replace('  url: ""', f'  url: "{repository}"')
+    path.write_text(text, "utf8")
 
 
 def run_build(book: Book, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -91,6 +105,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Book:
     return Book(folder, folder / "_build")
 
 
+@pytest.fixture(scope="session")
+def public(site: Book, tmp_path_factory: pytest.TempPathFactory) -> Book:
+    """The two-page book with both addresses and all that stands in ``more``, built once for all processes."""
+
+    def make(folder: Path) -> None:
+        book = copy_mini(folder)
+        shutil.copytree(MORE, folder, dirs_exist_ok=True)
+        shutil.copytree(site.output / "cache", book.output / "cache")  # only what is added is executed
+        set_addresses(book, ADDRESS.rstrip("/"))
+        result = run_build(book)
+        if result.returncode:
+            pytest.fail(f"the book with addresses does not build:\n{result.stdout}{result.stderr}")
+
+    folder = once(tmp_path_factory, "mini-public", make)
+    return Book(folder, folder / "_build")
+
+
 @pytest.fixture
 def built(site: Book, tmp_path: Path) -> Book:
     """A copy of the built two-page book, to change."""
@@ -100,7 +131,8 @@ def built(site: Book, tmp_path: Path) -> Book:
 
 
 @pytest.fixture
-def executed(mini: Book, site: Book) -> Book:
+def executed(mini: Book, site: Book, monkeypatch: pytest.MonkeyPatch) -> Book:
     """The fresh copy with the outputs of its cells: what executes it then executes only the pages that are changed."""
+    monkeypatch.setenv("RL_LLM_PROFILE", "full")  # as the command does, whose outputs are then found
     shutil.copytree(site.output / "cache", mini.output / "cache")
     return mini

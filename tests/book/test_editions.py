@@ -199,16 +199,14 @@ def test_what_does_not_fit_is_named(with_pdf: Book) -> None:
     front = editions.front(with_pdf, "en", VERSION)
     chapters = editions.read_chapters(with_pdf, "en")
     text = pdf.document(with_pdf, front, chapters)
-    wide = text.replace("</body>", '<pre style="white-space: pre">' + "word " * 80 + "</pre></body>")
-    lost = text.replace("</body>", '<img src="/_static/lost.png" alt=""></body>')
+    faults = '<pre style="white-space: pre">' + "word " * 80 + '</pre><img src="/_static/lost.png" alt="">'
 
-    def opens(page: str) -> None:
-        with pdf.opened(site, page):
+    def opens() -> None:
+        with pdf.opened(site, text.replace("</body>", f"{faults}</body>")):
             pass
 
-    for page, message in ((wide, "does not fit on the paper: <PRE"), (lost, "not found: .*/_static/lost.png")):
-        with pytest.raises(SystemExit, match=message):
-            apart(lambda page=page: opens(page))
+    with pytest.raises(SystemExit, match=r"not found: .*/_static/lost\.png\ndoes not fit on the paper: <PRE"):
+        apart(opens)
 
 
 def test_the_date_is_that_of_the_book(with_pdf: Book) -> None:

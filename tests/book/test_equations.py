@@ -51,34 +51,36 @@ c = d $$
     assert texts(mini) == []
 
 
-@pytest.mark.parametrize(
-    ("new", "shift", "says"),
-    [
-        (r"Here $a_{1$ is.", 0, "missing close brace"),
-        (r"$\undefinedmacro{x}$", 0, r"Undefined control sequence \undefinedmacro; mend its name, or define it"),
-        ("One\ntwo $x$\nthree $x_1_2$.", 2, "Double subscripts"),
-        ("$$\nx = \\frac{1}\n$$", 0, r"Missing argument for \frac"),
-        ("$$\na &= b\n$$ (eq-mini-new)", 0, "Misplaced &"),
-        ("\\begin{align}\na &= b\n\\end{aligned}\n\\end{align}", 0, r"ended with \end{aligned}"),
-        ("```{math}\n:label: eq-mini-new\n\\left( x\n```", 0, r"Extra \left or missing \right"),
-        ("{math}`a}b`", 0, "Extra close brace"),
-        ("| a | b |\n|---|---|\n| c | $\\begin{foo}$ |", 2, "Unknown environment 'foo'"),
-        ("```{note}\nText\n\nMore $\\foo$.\n```", 3, r"\foo"),
-        ("```{prf:remark} On $\\foo$\nText\n```", 0, r"\foo"),
-        ("- one\n- two\n\n  $$ \\foo $$", 3, r"\foo"),
-        ("```{glossary}\nterm\n    Is $\\foo$.\n```", 2, r"\foo"),
-        (r"$\boldsymbol{x}$", 0, "extensions/boldsymbol.js, which the site does not serve; write it with other macros"),
-        (r"$\require{physics}x$", 0, "extensions/physics.js, which the site does not serve"),
-        ("$$\nx \\label{eq:one}\n$$", 0, r"\label does nothing inside a formula: write the label after"),
-    ],
-)
-def test_a_formula_that_mathjax_refuses(mini: Book, plant: Plant, new: str, shift: int, says: str) -> None:
-    """In text, in displays with and without a label, in tables, lists, notes, titles and glossaries."""
-    line = plant("ru/second.md", "```json", f"{new}\n\n```json")
+REFUSED = [
+    # what stands in a page, the line of the fault in it, and what the message says
+    (r"Here $a_{1$ is.", 0, "missing close brace"),
+    (r"$\undefinedmacro{x}$", 0, r"Undefined control sequence \undefinedmacro; mend its name, or define it"),
+    ("One\ntwo $x$\nthree $x_1_2$.", 2, "Double subscripts"),
+    ("$$\nx = \\frac{1}\n$$", 0, r"Missing argument for \frac"),
+    ("$$\na &= b\n$$ (eq-mini-new)", 0, "Misplaced &"),
+    ("\\begin{align}\na &= b\n\\end{aligned}\n\\end{align}", 0, r"ended with \end{aligned}"),
+    ("```{math}\n:label: eq-mini-new\n\\left( x\n```", 0, r"Extra \left or missing \right"),
+    ("{math}`a}b`", 0, "Extra close brace"),
+    ("| a | b |\n|---|---|\n| c | $\\begin{foo}$ |", 2, "Unknown environment 'foo'"),
+    ("```{note}\nText\n\nMore $\\foo$.\n```", 3, r"\foo"),
+    ("```{prf:remark} On $\\foo$\nText\n```", 0, r"\foo"),
+    ("- one\n- two\n\n  $$ \\foo $$", 3, r"\foo"),
+    ("```{glossary}\nterm\n    Is $\\foo$.\n```", 2, r"\foo"),
+    (r"$\boldsymbol{x}$", 0, "extensions/boldsymbol.js, which the site does not serve; write it with other macros"),
+    ("$$\nx \\label{eq:one}\n$$", 0, r"\label does nothing inside a formula: write the label after"),
+    (r"$\require{physics}x$", 0, "extensions/physics.js, which the site does not serve"),
+]
+
+
+def test_formulas_that_mathjax_refuses(mini: Book, plant: Plant) -> None:
+    """In text, in displays with and without a label, in tables, lists, notes, titles and glossaries: on one page."""
+    line = plant("ru/second.md", "```json", "".join(f"{new}\n\n" for new, _, _ in REFUSED) + "```json")
     messages = texts(mini)
-    assert len(messages) == 1
-    assert messages[0].startswith(f"book/ru/second.md:{line + shift}: ")
-    assert says in messages[0]
+    assert len(messages) == len(REFUSED)
+    for message, (new, shift, says) in zip(messages, REFUSED, strict=True):
+        assert message.startswith(f"book/ru/second.md:{line + shift}: ")
+        assert says in message
+        line += new.count("\n") + 2
 
 
 def test_a_caption_of_a_cell(mini: Book, plant: Plant) -> None:
@@ -104,23 +106,26 @@ def test_a_macro_of_one_page_is_not_known_on_another(mini: Book, plant: Plant) -
     assert message.startswith(f"book/en/second.md:{line}: ")
 
 
-@pytest.mark.parametrize(
-    ("docstring", "line", "says"),
-    [
-        ('r"""One.\n\nIs :math:`\\foo`.\n"""', 3, r"Undefined control sequence \foo"),
-        ('r"""One.\n\n.. math:: \\foo\n"""', 3, r"Undefined control sequence \foo"),
-        ('r"""One.\n\n.. math::\n\n   a\n\n   x_1_2\n\nMore.\n"""', 3, "Double subscripts"),
-        ('"""One.\n\nIs :math:`\\bar x`.\n"""', 3, 'a backslash was an escape: begin the docstring with r"""'),
-    ],
-)
-def test_docstrings_of_the_package(mini: Book, docstring: str, line: int, says: str) -> None:
+DOCSTRINGS = [
+    # a docstring, the line of the fault in it, and what the message says
+    ('r"""One.\n\nIs :math:`\\foo`.\n"""', 3, r"Undefined control sequence \foo"),
+    ('r"""One.\n\n.. math:: \\foo\n"""', 3, r"Undefined control sequence \foo"),
+    ('r"""One.\n\n.. math::\n\n   a\n\n   x_1_2\n\nMore.\n"""', 3, "Double subscripts"),
+    ('"""One.\n\nIs :math:`\\bar x`.\n"""', 3, 'a backslash was an escape: begin the docstring with r"""'),
+]
+
+
+def test_docstrings_of_the_package(mini: Book) -> None:
     """Roles and directives; an escape such as ``\\b`` in a docstring that is not raw is no TeX at all."""
     package = mini.root / "keydoor"
     package.mkdir()
-    (package / "__init__.py").write_text(docstring + "\n", "utf8")
-    (message,) = texts(mini)
-    assert message.startswith(f"keydoor/__init__.py:{line}: ")
-    assert says in message
+    for number, (docstring, _, _) in enumerate(DOCSTRINGS):
+        (package / f"module{number}.py").write_text(docstring + "\n", "utf8")
+    messages = texts(mini)
+    assert len(messages) == len(DOCSTRINGS)
+    for number, (message, (_, line, says)) in enumerate(zip(messages, DOCSTRINGS, strict=True)):
+        assert message.startswith(f"keydoor/module{number}.py:{line}: ")
+        assert says in message
 
 
 def test_nothing_runs_while_the_formulas_are_those_of_the_last_good_check(

