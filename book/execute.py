@@ -166,6 +166,7 @@ def run_cells(
         timeout=SECONDS_PER_CELL,
         kernel_name="python3",
         record_timing=False,
+        shutdown_kernel="immediate",  # all outputs are there; leaving torch and pandas in good order takes a second
         resources={"metadata": {"path": str(path.parent)}},
     )
     problems: list[Problem] = []

@@ -148,7 +148,7 @@ def test_motion_is_found(show: Show) -> None:
 def test_which_browser_is_taken(tmp_path: Path) -> None:
     """The one that is named, else the first on the path; a name that does not exist is no reason to take another."""
     assert find_chromium({"PATH": str(tmp_path)}) is None
-    for name in ("google-chrome", "chromium"):
+    for name in ("google-chrome", "chromium", "chromium-headless-shell"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
         assert find_chromium({"PATH": str(tmp_path)}) == str(tmp_path / name)
