@@ -22,7 +22,7 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?= $(shell sed -n 's/^pip install .*--index-url \([^ ]*\)$$/\1/p' README.md)
 TORCH := $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help venv book pdf epub test cluster language bench style lint one serve links browser chromium clean distclean lock addresses api
+.PHONY: help venv book pdf epub test reader cluster language bench style lint one serve links browser chromium clean distclean lock addresses api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -53,13 +53,18 @@ pdf: $(VENV)/.ready chromium ## the whole book as PDF, one for each language
 epub: $(VENV)/.ready ## the whole book as EPUB, one for each language
 	@$(BIN)/python -m book.epub
 
+TRY_CHROMIUM := $(BIN)/python -m tests.browser.chromium || echo "- going on without the tests in a browser" >&2
 # One test at a time to each process: they are sorted from long to short (tests/conftest.py).
 SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
 
-test: $(VENV)/.ready style ## run all checks and tests (a quarter of an hour on two cores)
-	@$(BIN)/python -m tests.browser.chromium || echo "- going on without the tests in a browser" >&2
+test: $(VENV)/.ready style ## run style, types, gates and tests, and look at every page in a browser
+	@$(TRY_CHROMIUM)
 	@echo "- tests ..."
-	@$(BIN)/python -m pytest -q -rs -m "not cluster" $(SPREAD)
+	@$(BIN)/python -m pytest -q -rs -m "not cluster and not reader" $(SPREAD)
+
+reader: $(VENV)/.ready ## what readers run and take along, in a browser: live cells, the world, slides, PDF, EPUB
+	@$(TRY_CHROMIUM)
+	@$(BIN)/python -m pytest -q -rs -m reader $(SPREAD) tests/browser tests/book
 
 browser: chromium ## only look at every page of the site in the system's Chromium
 	@$(BIN)/python -m pytest -q $(SPREAD) tests/browser $(TESTS)

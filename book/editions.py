@@ -54,7 +54,6 @@ class Chapter:
     title: str
     body: Tag
     pieces: list[str]
-    styles: list[str]
 
     def text(self) -> str:
         """The body as HTML that is well-formed XML too, with all its pieces."""
@@ -105,7 +104,6 @@ def read_chapter(path: Path, name: str, part: str) -> Chapter:
     soup = BeautifulSoup(ASIDE.sub(aside, found[1]), "html.parser")
     for unwanted in soup.select(NOT_TAKEN):
         unwanted.decompose()
-    styles = [style.extract().get_text() for style in soup.select("style")]
     for element in soup.select("noscript"):
         element.unwrap()  # neither file nor paper runs scripts
     for details in soup.select("details"):
@@ -118,7 +116,7 @@ def read_chapter(path: Path, name: str, part: str) -> Chapter:
     body, heading = soup.find("section"), soup.find("h1")
     if not isinstance(body, Tag) or not isinstance(heading, Tag):
         raise ValueError(f"{path}: no title in this page")
-    return Chapter(name, part, words(heading, pieces), body, pieces, styles)
+    return Chapter(name, part, words(heading, pieces), body, pieces)
 
 
 def read_chapters(book: Book, language: str) -> list[Chapter]:

@@ -44,7 +44,7 @@ PAGE = """<?xml version="1.0" encoding="utf-8"?>
 <meta charset="utf-8"/>
 <title>{title}</title>
 <link rel="stylesheet" type="text/css" href="{up}style.css"/>
-{style}</head>
+</head>
 <body>
 {body}
 </body>
@@ -162,12 +162,10 @@ def chapter_page(chapter: Chapter, language: str) -> str:
     Raises:
         ValueError: if it is not well-formed.
     """
-    style = "".join(f"<style>{text}</style>\n" for text in chapter.styles)
     page = PAGE.format(
         language=language,
         title=escaped(chapter.title),
         up="../" * chapter.name.count("/"),
-        style=style,
         body=chapter.text(),
     )
     try:
@@ -198,7 +196,7 @@ def navigation(front: Front, chapters: list[Chapter]) -> str:
         f'<li><a epub:type="toc" href="#toc">{words["contents"]}</a></li>'
         f'<li><a epub:type="bodymatter" href="{chapters[0].name}.xhtml">{words["start"]}</a></li></ol></nav>'
     )
-    return PAGE.format(language=front.language, title=words["contents"], up="", style="", body=body)
+    return PAGE.format(language=front.language, title=words["contents"], up="", body=body)
 
 
 def title_page(front: Front) -> str:
@@ -208,7 +206,7 @@ def title_page(front: Front) -> str:
         f'<section class="title-page" epub:type="titlepage"><h1>{escaped(front.title)}</h1>'
         f"<p>{escaped(front.authors)}</p><p>{front.date}</p><p>{escaped(front.licence)}{address}</p></section>"
     )
-    return PAGE.format(language=front.language, title=escaped(front.title), up="", style="", body=body)
+    return PAGE.format(language=front.language, title=escaped(front.title), up="", body=body)
 
 
 def package(front: Front, pages: dict[str, str], pictures: Iterable[str]) -> str:

@@ -122,8 +122,7 @@ def contents(chapters: list[Chapter]) -> str:
 def document(book: Book, front: Front, chapters: list[Chapter]) -> str:
     """The joined page."""
     site = book.output / "html" / front.language
-    style = [editions.light_code(site), *(style for chapter in chapters for style in chapter.styles)]
-    style.append(editions.STYLE.read_text("utf8"))
+    style = [editions.light_code(site), editions.STYLE.read_text("utf8")]
     bodies, part = [], ""
     for number, chapter in enumerate(chapters):
         head = chapter.title

@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 POLICY = {
@@ -36,20 +37,31 @@ def digest(code: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
 
 
-def policy(page: str) -> str:
-    """The policy of a page: hashes allow the scripts that it holds and the handlers of its buttons, and no others."""
+def handlers_of(page: str) -> set[str]:
+    """What the buttons of a page run."""
+    return {digest(html.unescape(code)) for code in HANDLER.findall(page)}
+
+
+def policy(page: str, others: Iterable[str] = ()) -> str:
+    """The policy of a page: hashes allow the scripts that it holds and the handlers of its buttons, and no others.
+
+    Args:
+        page: its HTML.
+        others: handlers of pages that it reads, as the search does for its excerpts. Nobody can press their buttons
+            there, but Chromium (seen in 156) complains of each that the policy does not name.
+    """
     inline = {digest(code) for attributes, code in SCRIPT.findall(page) if "src=" not in attributes}
-    handlers = {digest(html.unescape(code)) for code in HANDLER.findall(page)}
+    handlers = handlers_of(page).union(others)
     allowed = [POLICY["script-src"], *sorted(inline | handlers), *(["'unsafe-hashes'"] if handlers else [])]
     return "; ".join(f"{name} {value}" for name, value in {**POLICY, "script-src": " ".join(allowed)}.items())
 
 
-def protected(page: str) -> str:
-    """A page with its policy right after its encoding, before anything that it loads."""
+def protected(page: str, others: Iterable[str] = ()) -> str:
+    """A page with its policy (see :func:`policy`) right after its encoding, before anything that it loads."""
     found = CHARSET.search(page)
     if found is None:
         raise ValueError('a page does not name its encoding as <meta charset="utf-8">')
-    tag = f'<meta http-equiv="Content-Security-Policy" content="{policy(page)}">'
+    tag = f'<meta http-equiv="Content-Security-Policy" content="{policy(page, others)}">'
     return f"{page[: found.end()]}\n{tag}{page[found.end() :]}"
 
 
@@ -73,6 +85,7 @@ def protect(site: Path) -> None:
     """Give every page of a site its policy, and every language words that the policy allows."""
     for path in sorted(site.glob("*/_static/translations.js")):
         path.write_text(without_eval(path.read_text("utf8")), "utf8")
-    for path in sorted(site.rglob("*.html")):
-        if "_static" not in path.parts:
-            path.write_text(protected(path.read_text("utf8")), "utf8")
+    pages = {path: path.read_text("utf8") for path in sorted(site.rglob("*.html")) if "_static" not in path.parts}
+    handlers = set().union(*map(handlers_of, pages.values()))
+    for path, page in pages.items():
+        path.write_text(protected(page, handlers if path.name == "search.html" else ()), "utf8")

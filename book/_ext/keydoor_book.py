@@ -139,16 +139,21 @@ class UniqueIdentifiers(SphinxPostTransform):
                 node["ids"] = []
 
 
-class EmptyCorners(SphinxPostTransform):
-    """The empty corner of a table of pandas is a cell and no heading: a heading needs words."""
+class PandasTables(SphinxPostTransform):
+    """The empty corner of a table is a cell and no heading, which needs words; ``book.css`` has the table's style.
+
+    A style sheet in the text would make a browser begin again with the styles of the whole page.
+    """
 
     default_priority = 400
     formats = ("html",)
 
     def run(self, **kwargs: Any) -> None:
         for node in list(self.document.findall(nodes.raw)):
-            if "<th></th>" in node.astext():
-                node.replace_self(nodes.raw("", node.astext().replace("<th></th>", "<td></td>"), format="html"))
+            text = re.sub(r"<style scoped>.*?</style>\n", "", node.astext(), flags=re.S)
+            text = text.replace("<th></th>", "<td></td>")
+            if text != node.astext():
+                node.replace_self(nodes.raw("", text, format="html"))
 
 
 def visit_citation(self: Any, node: nodes.citation) -> None:
@@ -296,7 +301,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_post_transform(LocalNumbers)
     app.add_post_transform(InlineFigures)
     app.add_post_transform(UniqueIdentifiers)
-    app.add_post_transform(EmptyCorners)
+    app.add_post_transform(PandasTables)
     app.add_js_file("boxes.js", loading_method="defer")
     app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))
     return {"version": "1.0", "parallel_read_safe": True, "parallel_write_safe": True}

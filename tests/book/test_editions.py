@@ -25,6 +25,7 @@ from book.layout import LANGUAGES, Book
 from tests.book.conftest import ROOT, once
 from tests.book.test_site import html
 
+pytestmark = pytest.mark.reader
 MATH = "{http://www.w3.org/1998/Math/MathML}"
 SVG = "{http://www.w3.org/2000/svg}"
 XHTML = "{http://www.w3.org/1999/xhtml}"

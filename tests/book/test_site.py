@@ -144,6 +144,7 @@ def test_figures_follow_the_colour_mode(site: Book, language: str) -> None:
     assert "currentColor" in svg
     assert "#000000" not in svg
     assert "<metadata" not in svg
+    assert "<style" not in text  # in the text it would make a browser lay out the page again
     identifiers = [a["id"] for _, a in Tags(path).found if a.get("id")]
     repeated = {name for name in identifiers if identifiers.count(name) > 1}
     assert not repeated

@@ -344,6 +344,16 @@ def test_hashes_of_a_policy() -> None:
     assert "'unsafe-hashes'" not in policy.policy("<script>1</script>")
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_search_knows_the_buttons_of_the_pages_that_it_reads(site: Book, language: str) -> None:
+    """Of every other page each policy names its own alone; pages with formulas have more than the search itself."""
+    search, second = (html(site, language, name).read_text("utf8") for name in ("search", "second"))
+    own, read = policy.handlers_of(search), policy.handlers_of(second)
+    assert read - own
+    assert all(digest in search for digest in read | own)
+    assert not any(digest in html(site, language, "genindex").read_text("utf8") for digest in read - own)
+
+
 def test_no_script_makes_code_of_a_string(site: Book) -> None:
     """Sphinx would for the plural forms of Russian, and a policy that allows it allows much."""
     text = (site.output / "html/ru/_static/translations.js").read_text("utf8")

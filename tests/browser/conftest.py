@@ -115,9 +115,9 @@ def reader(address: str, browser: Browser, _pages: dict[str, Page]) -> Iterator[
         if key not in _pages:
             _pages[key] = browser.new_context(**options).new_page()
         page = _pages[key]
+        page.goto("about:blank")  # what the last page still asks for is none of this one's faults
         page.emulate_media(media="screen", color_scheme=options["color_scheme"])
         page.set_viewport_size({"width": width, "height": 900})
-        page.goto("about:blank")  # what the last page still asks for is none of this one's faults
         watches.append(Watch(page, address))
         page.goto(address + path)
         return page, watches[-1]

@@ -46,6 +46,10 @@ window.faults = (() => {
     return [...new Set(ids.filter((id, n) => ids.indexOf(id) !== n))].map((id) => `the identifier ${id} stands twice`);
   }
 
+  function sheets() {
+    return all("body style").map((e) => `a style sheet in the text, which makes a browser begin again: ${words(e)}`);
+  }
+
   function motion() {
     const long = (times) => times.split(",").some((time) => parseFloat(time) > 0.01);
     return all("*").filter((e) => {
@@ -150,40 +154,34 @@ window.faults = (() => {
       e.parentElement.replaceChildren(e);
   }
 
-  async function run(where, options) {
-    const result = await axe.run(where, { preload: false, resultTypes: ["violations"], ...options });
-    return result.violations.flatMap((rule) => rule.nodes.map((node) => {
-      const why = [...node.any, ...node.all, ...node.none].map((check) => check.message).join("; ");
-      const html = node.html.replace(/\s+/g, " ").slice(0, 120);
-      return `axe ${rule.id}: ${why}: ${html} at ${node.target.join(" ")}`;
-    }));
-  }
-
   // The contrast of text, and of a link with the text around it, takes most of axe's time and depends on the looks alone:
-  // it is computed once for
-  // each. Gives the looks that were examined, beside those that were known, and the findings.
-  const LOOKS = ["color-contrast", "link-in-text-block"];
+  // it is computed for one element of each look that is not known. Gives these looks, and the findings.
+  const LOOKS = { "color-contrast": "[data-look]", "link-in-text-block": "a[href][data-look]" };
+  const OTHERS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
-  async function contrast(known) {
+  async function barriers({ known, contrastOnly }) {
     const first = new Map(), old = new Set(known);
     for (const e of document.body.querySelectorAll("*")) {
       if (![...e.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())) continue;
       const look = looks(e);
       if (!old.has(look) && !first.has(look) && visible(e)) first.set(look, e);
     }
-    const found = first.size ? await run({ include: [...first.values()] }, { runOnly: LOOKS }) : [];
-    return [[...first.keys()], found];
-  }
-
-  async function allButContrast() {
+    if (contrastOnly && !first.size) return [[], []];
     // The theme looks for boxes that scroll 0.3 s after a change of the window, of which printing is one.
     for (let n = 0; n < 20 && all("pre").some((e) => e.scrollWidth > e.clientWidth && e.tabIndex < 0); n++)
       await new Promise((done) => setTimeout(done, 50));
-    return run(document, {
-      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-      rules: Object.fromEntries(LOOKS.map((rule) => [rule, { enabled: false }])),
-    });
+    for (const e of first.values()) e.dataset.look = "";
+    axe.configure({ rules: Object.entries(LOOKS).map(([id, selector]) => ({ id, selector })) });
+    const runOnly = contrastOnly ? Object.keys(LOOKS) : OTHERS;
+    const result = await axe.run(document, { runOnly, preload: false, resultTypes: ["violations"] });
+    for (const e of first.values()) delete e.dataset.look;
+    const found = result.violations.flatMap((rule) => rule.nodes.map((node) => {
+      const why = [...node.any, ...node.all, ...node.none].map((check) => check.message).join("; ");
+      const html = node.html.replace(/\s+/g, " ").slice(0, 120);
+      return `axe ${rule.id}: ${why}: ${html} at ${node.target.join(" ")}`;
+    }));
+    return [[...first.keys()], found];
   }
 
-  return { wide, equations, identifiers, motion, lighten, alone, thin, contrast, allButContrast };
+  return { wide, equations, identifiers, sheets, motion, lighten, alone, thin, barriers };
 })();

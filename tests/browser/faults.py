@@ -90,6 +90,11 @@ def identifiers(page: Page) -> list[str]:
     return call(page, "identifiers")
 
 
+def sheets(page: Page) -> list[str]:
+    """Style sheets outside of the head: a new rule, and the styles and the layout of the page are computed anew."""
+    return call(page, "sheets")
+
+
 def motion(page: Page) -> list[str]:
     """Elements that would move or fade."""
     return call(page, "motion")
@@ -125,9 +130,7 @@ def axe(page: Page, *, contrast_only: bool = False, known: set[int] | None = Non
     if page.evaluate("() => !window.axe"):
         page.evaluate(AXE.read_text("utf8") + ";0")
         new = call(page, "thin", sorted(known))
-    looks, found = call(page, "contrast", sorted(known))
-    if not contrast_only:
-        found += call(page, "allButContrast")
+    looks, found = call(page, "barriers", {"known": sorted(known), "contrastOnly": contrast_only})
     if not found:
         known.update(new + looks)
     return found

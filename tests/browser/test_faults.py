@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.chromium import find_chromium, missing
 from tests.browser.conftest import ROOT, serving
-from tests.browser.faults import Watch, axe, equations, identifiers, motion, settle, wide
+from tests.browser.faults import Watch, axe, equations, identifiers, motion, settle, sheets, wide
 
 MATHJAX = ROOT / "book" / "vendor" / "mathjax" / "tex-mml-chtml.js"
 PAGE = """<!DOCTYPE html>
@@ -47,7 +47,7 @@ def show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def look(page: Page, watch: Watch) -> list[str]:
-    return [*watch.faults(), *equations(page), *identifiers(page), *wide(page, keyboard=True)]
+    return [*watch.faults(), *equations(page), *identifiers(page), *sheets(page), *wide(page, keyboard=True)]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,11 @@ def test_right_pages_are_quiet(show: Show, body: str) -> None:
         ("<div style='overflow: hidden'><p style='width: 500px'>lost</p></div>", "cut off at 344 of 500 px"),
         ("<pre style='overflow: auto' tabindex='-1'>" + "long " * 99 + "</pre>", "the keyboard cannot scroll <pre"),
         ("<p id='one'></p><p id='one'></p>", "the identifier one stands twice"),
+        ("<style>p { color: black }</style>", "a style sheet in the text, which makes a browser begin again: p {"),
+        (
+            "<svg><style>* { fill: red }</style></svg>",
+            "a style sheet in the text, which makes a browser begin again: * {",
+        ),
         ("<script>console.error('a complaint')</script>", "console error: a complaint"),
         ("<script>console.warn('a complaint')</script>", "console warning: a complaint"),
         ("<script>undefinedFunction()</script>", "script error: undefinedFunction is not defined"),
@@ -173,7 +178,8 @@ def test_without_a_browser_one_line_says_what_to_do(tmp_path: Path) -> None:
     assert ask(KEYDOOR_CHROMIUM=sys.executable).returncode == 0
     makefile = (ROOT / "Makefile").read_text("utf8")
     assert re.search(r"^browser: chromium .*\n", makefile, flags=re.M)
-    test = re.search(r"^test: .*\n((?:\t.*\n)+)", makefile, flags=re.M)
-    first, *rest = test[1].splitlines()
-    assert "-m tests.browser.chromium ||" in first
-    assert not any("--ignore" in line for line in rest)
+    assert "-m tests.browser.chromium ||" in re.search(r"^TRY_CHROMIUM := (.*)\n", makefile, flags=re.M)[1]
+    for target in ("test", "reader"):
+        first, *rest = re.search(rf"^{target}: .*\n((?:\t.*\n)+)", makefile, flags=re.M)[1].splitlines()
+        assert first == "\t@$(TRY_CHROMIUM)"
+        assert not any("--ignore" in line for line in rest)

@@ -24,6 +24,7 @@ from tests.browser.faults import AXE, Reader, alone, identifiers, settle, wide
 from tests.browser.test_pages import DESK, PAGES, TELEPHONE
 from tests.browser.test_reading import tab_to
 
+pytestmark = pytest.mark.reader
 WRONG = all_answers()
 PATIENCE = 120_000  # ms; Python starts in a few seconds where the machine is idle
 

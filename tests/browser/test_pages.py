@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from book.layout import LANGUAGES, Book
 from tests.browser.conftest import ROOT
-from tests.browser.faults import Reader, Watch, axe, equations, identifiers, lighten, settle, wide
+from tests.browser.faults import Reader, Watch, axe, equations, identifiers, lighten, settle, sheets, wide
 
 DESK, PROJECTOR, TELEPHONE, NARROW, PAPER = 1280, 1920, 360, 320, 680  # px; A4 without its margins is about 680 wide
 GENERATED = ("_modules/index", "genindex", "prf-prf", "py-modindex", "search")
@@ -30,7 +30,7 @@ def look(
     What looks the same on several pages has its contrast computed on the first of them.
     """
     resize(page, widths[0])
-    faults = watch.faults() + equations(page) + identifiers(page)
+    faults = watch.faults() + equations(page) + identifiers(page) + sheets(page)
     faults += [f"{widths[0]} px wide: {fault}" for fault in wide(page, keyboard=True)]
     lighten(page)
     if paper:
@@ -70,6 +70,7 @@ def test_page(reader: Reader, address: str, name: str) -> None:
     first, second = LANGUAGES
     page, watch = reader(f"{first}/{name}.html", width=DESK)
     faults = look(page, watch, ("light", "dark"), (DESK, NARROW, TELEPHONE))
+    page.set_viewport_size({"width": NARROW, "height": 900})
     page.locator("a.language-switch").click()
     page.wait_for_url(f"{address}{second}/{name}.html")
     faults += look(page, watch, ("dark", "light"), (NARROW, TELEPHONE, DESK, PROJECTOR), paper=True)

@@ -16,6 +16,7 @@ from tests.browser.conftest import ROOT
 from tests.browser.faults import Reader, settle
 from tests.browser.test_pages import DESK, TELEPHONE
 
+pytestmark = pytest.mark.reader
 SCREENS = ROOT / "_build" / "screens"
 KINDS = {"index": "the welcome page", "stopping": "a chapter", "glossary": "a table", "search": "the search"}
 TEXT = "article.bd-article, .bd-search-container"

@@ -13,6 +13,7 @@ from book.layout import LANGUAGES
 from tests.browser.faults import Reader, axe, equations
 from tests.browser.test_pages import LOOKS, PAGES
 
+pytestmark = pytest.mark.reader
 NAMES = sorted(name for name, path in PAGES.items() if "{prf:" in path.read_text("utf8"))
 OUTSIDE = """() => Array.from(document.querySelectorAll(".slides > section.present"), (slide) => {
   const frame = document.querySelector(".slides").getBoundingClientRect();

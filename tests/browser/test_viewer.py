@@ -9,6 +9,7 @@ from book.layout import LANGUAGES
 from keydoor.language import stored
 from tests.browser.faults import Reader
 
+pytestmark = pytest.mark.reader
 NUMBERS = {"en": lambda p: f"{100 * p:.1f}%", "ru": lambda p: f"{100 * p:.1f}\u00a0%".replace(".", ",")}
 """How the two languages write a probability."""
 
