@@ -57,10 +57,11 @@ TRY_CHROMIUM := $(BIN)/python -m tests.browser.chromium || echo "- going on with
 # One test at a time to each process: they are sorted from long to short (tests/conftest.py).
 SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
 
+# Tests with another mark have a command of their own.
 test: $(VENV)/.ready style ## run style, types, gates and tests, and look at every page in a browser
 	@$(TRY_CHROMIUM)
 	@echo "- tests ..."
-	@$(BIN)/python -m pytest -q -rs -m "not cluster and not reader" $(SPREAD)
+	@$(BIN)/python -m pytest -q -rs -m "not (reader or language or weights or cluster)" $(SPREAD)
 
 reader: $(VENV)/.ready ## what readers run and take along, in a browser: live cells, the world, slides, PDF, EPUB
 	@$(TRY_CHROMIUM)

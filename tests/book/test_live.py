@@ -23,6 +23,7 @@ from book.gates import live as live_gate
 from book.layout import LANGUAGES, Book
 from tests.book.answers import all_answers
 
+pytestmark = pytest.mark.reader
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = all_answers()
 BOOK = Book(ROOT, ROOT / "_build")

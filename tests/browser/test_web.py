@@ -18,6 +18,8 @@ from book.layout import LANGUAGES, Book
 from tests.browser.conftest import ROOT
 from tests.browser.faults import Reader, Watch, axe, settle, wide
 
+pytestmark = pytest.mark.reader
+
 # --- citing ---------------------------------------------------------------------------------------------------------
 
 
