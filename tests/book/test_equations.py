@@ -8,7 +8,6 @@ import pytest
 
 from book.gates import equations
 from book.layout import Book
-from tests.book.conftest import ROOT
 
 Plant = Callable[..., int]
 
@@ -161,9 +160,3 @@ def test_a_mathjax_that_does_not_start(mini: Book) -> None:
     (mini.source / "vendor" / "mathjax" / equations.BUNDLE).write_text("nonsense(", "utf8")
     with pytest.raises(RuntimeError, match="MathJax did not start"):
         equations.check(mini)
-
-
-def test_the_real_book(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing runs where the build has just read the same formulas."""
-    monkeypatch.setenv("RL_LLM_PROFILE", "full")  # as the build does, whose result is then found
-    assert texts(Book(ROOT, ROOT / "_build")) == []

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from book.gates import references
 from book.layout import Book
-from tests.book.conftest import ROOT
 
 Plant = Callable[..., int]
 
@@ -192,7 +190,3 @@ def test_check_digits(value: str, right: bool) -> None:
 
 def test_the_two_page_book(mini: Book) -> None:
     assert texts(mini) == []
-
-
-def test_the_real_book(tmp_path: Path) -> None:
-    assert texts(Book(ROOT, tmp_path)) == []

@@ -8,7 +8,6 @@ import pytest
 
 from book.gates import typography
 from book.layout import Book
-from tests.book.conftest import ROOT
 
 Plant = Callable[..., int]
 N = "\u00a0"
@@ -19,9 +18,8 @@ def texts(book: Book) -> list[str]:
 
 
 def test_right_pages_pass(mini: Book) -> None:
-    """A gate that cries wolf is worse than none: the two-page book and the real one."""
+    """A gate that cries wolf is worse than none; on the real pages the build itself would stop."""
     assert texts(mini) == []
-    assert texts(Book(ROOT, ROOT / "_build")) == []
 
 
 RUSSIAN = [

@@ -96,6 +96,7 @@ def test_search_finds_all_forms_of_a_word(reader: Reader, site: Path, language: 
     assert not faults, "\n" + "\n".join(faults)
 
 
+@pytest.mark.reader
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_search_finds_symbols_and_functions(reader: Reader, language: str) -> None:
     """Chapters whose formulas or code hold them; for a function its entry on the page of the package comes first."""
@@ -112,6 +113,7 @@ def test_search_finds_symbols_and_functions(reader: Reader, language: str) -> No
     assert not watch.faults()
 
 
+@pytest.mark.reader
 @pytest.mark.parametrize(("language", "query"), [("ru", "агент"), ("en", "discount")])
 def test_found_words_are_marked(reader: Reader, site: Path, language: str, query: str) -> None:
     """Readable in light and dark."""
@@ -132,6 +134,7 @@ def test_found_words_are_marked(reader: Reader, site: Path, language: str, query
 # --- keyboard -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.reader
 def test_first_of_all_the_keyboard_can_skip_to_the_text(reader: Reader) -> None:
     page, _ = reader("en/using.html")
     page.keyboard.press("Tab")
@@ -140,6 +143,7 @@ def test_first_of_all_the_keyboard_can_skip_to_the_text(reader: Reader) -> None:
     page.wait_for_url("**#main-content")
 
 
+@pytest.mark.reader
 def test_code_is_copied_by_keyboard(reader: Reader) -> None:
     """The button shows itself when it has the focus; what it copies is the code without prompts."""
     page, watch = reader("en/using.html", permissions=["clipboard-read", "clipboard-write"])
@@ -154,6 +158,7 @@ def test_code_is_copied_by_keyboard(reader: Reader) -> None:
     assert watch.faults() == []
 
 
+@pytest.mark.reader
 @pytest.mark.parametrize(("width", "open_at_first"), [(1280, True), (360, False)])
 def test_sidebar_by_keyboard(reader: Reader, address: str, width: int, open_at_first: bool) -> None:
     """The contents of the book open and close by Enter; while they are closed the focus does not stray into them."""
@@ -238,6 +243,7 @@ def test_course_is_at_the_foot_of_every_page(reader: Reader, tmp_path: Path, lan
 # --- motion ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.reader
 def test_nothing_moves_for_readers_who_ask_for_it(reader: Reader) -> None:
     """Without the request the theme scrolls smoothly and fades, which shows that the test can fail."""
     page, _ = reader("ru/index.html", reduced_motion="no-preference")
