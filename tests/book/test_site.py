@@ -251,6 +251,7 @@ def test_one_page_for_a_quick_look(mini: Book, capsys: pytest.CaptureFixture[str
         look(mini, "ru", "third")
 
 
+@pytest.mark.reader
 def test_plain_jupyter_book_builds_a_language(tmp_path: Path) -> None:
     """The line of the README, as Jupyter Book's users type it; the language comes from the folder.
 
