@@ -151,7 +151,7 @@ window.faults = (() => {
   // Leaves a part of the page and takes the text around it away: its neighbours and those of all that it stands in.
   function alone(selector) {
     for (let e = document.querySelector(selector); !e.matches("article"); e = e.parentElement)
-      e.parentElement.replaceChildren(e);
+      for (const other of [...e.parentElement.children]) if (other !== e) other.remove(); // what is left keeps the focus
   }
 
   // The contrast of text, and of a link with the text around it, takes most of axe's time and depends on the looks alone:
