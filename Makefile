@@ -1,4 +1,5 @@
-# Two commands matter: `make book` builds the site, `make test` runs all tests. Both set up .venv by themselves.
+# Two commands matter: `make book` builds the site, `make test` tries package and pages (and `make reader` what readers
+# run and take along). All set up .venv by themselves.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -58,7 +59,7 @@ TRY_CHROMIUM := $(BIN)/python -m tests.browser.chromium || echo "- going on with
 SPREAD := -n auto --dist load --maxschedchunk 1 -p no:benchmark
 
 # Tests with another mark have a command of their own.
-test: $(VENV)/.ready style ## run style, types, gates and tests, and look at every page in a browser
+test: $(VENV)/.ready style ## style, types, package, gates with planted faults, and every page in a browser
 	@$(TRY_CHROMIUM)
 	@echo "- tests ..."
 	@$(BIN)/python -m pytest -q -rs -m "not (reader or language or weights or cluster)" $(SPREAD)
@@ -67,7 +68,7 @@ reader: $(VENV)/.ready ## what readers run and take along, in a browser: live ce
 	@$(TRY_CHROMIUM)
 	@$(BIN)/python -m pytest -q -rs -m reader $(SPREAD) tests/browser tests/book
 
-browser: chromium ## only look at every page of the site in the system's Chromium
+browser: chromium ## all tests of the site in the system's Chromium, and no others
 	@$(BIN)/python -m pytest -q $(SPREAD) tests/browser $(TESTS)
 
 chromium: $(VENV)/.ready

@@ -104,6 +104,8 @@ def read_chapter(path: Path, name: str, part: str) -> Chapter:
     soup = BeautifulSoup(ASIDE.sub(aside, found[1]), "html.parser")
     for unwanted in soup.select(NOT_TAKEN):
         unwanted.decompose()
+    if soup.select_one("style"):
+        raise ValueError(f"{path}: a style sheet in the text; it belongs into book.css and edition.css")
     for element in soup.select("noscript"):
         element.unwrap()  # neither file nor paper runs scripts
     for details in soup.select("details"):

@@ -11,13 +11,15 @@ settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("usual")
 
 EARLY = (
-    "tests/browser/test_pages.py::test_no_page_is_left_out",  # builds the book, while the others ...
+    "tests/browser/test_pages.py::test_no_page_is_left_out",  # in make test it builds the book, while the others ...
     "tests/browser/test_pages.py::test_root_page",
     "tests/test_types.py",  # ... read all types,
     "tests/book/test_isolation.py",  # execute its pages and build small books
     "tests/book/test_faults.py::test_references_citations_and_links",
     "tests/book/test_site.py",
     "tests/book/test_web.py",
+    "tests/book/test_editions.py",  # the longest in make reader
+    "tests/browser/test_live.py",
     "tests/browser/test_pages.py",
     "tests/browser",
     "tests/book",

@@ -39,7 +39,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         try:
             code = main(list(arguments))
         except SystemExit as end:
-            code = int(end.code or 0)
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 

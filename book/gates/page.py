@@ -62,8 +62,13 @@ COUNTED_ROLES = ("given", "cite", "ref", "eq", "numref", "prf:ref", "py:", "doc"
 
 @cache
 def parser() -> MarkdownIt:
-    """The parser of the build, with the extensions of ``_config.yml``."""
-    return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), DocutilsRenderer)
+    """The parser of the build, with the extensions of ``_config.yml``.
+
+    It puts its rules together when it first parses; that is done here, since gates that share it run in two threads.
+    """
+    made = create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), DocutilsRenderer)
+    made.parse("words")
+    return made
 
 
 def read_page(path: Path) -> Page:

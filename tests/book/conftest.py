@@ -24,6 +24,14 @@ REPOSITORY = "https://github.com/someone/keydoor"
 collect_ignore = ["mini"]  # the test in it belongs to the two-page book
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the published book is part of `make reader`."""
+    for item in items:
+        if "public" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.reader)
+
+
 def copy_mini(target: Path) -> Book:
     """The two-page book with the real configuration, extension, templates and style."""
     shutil.copytree(MINI, target)

@@ -245,16 +245,3 @@ def test_the_style_of_the_book_is_readable(mini: Book) -> None:
 def test_the_two_page_book(executed: Book) -> None:
     assert execute.execute_pages(executed) == []
     assert figures.check(executed) == []
-
-
-def test_the_real_book(tmp_path: Path) -> None:
-    """What can be seen without executing the pages; `make book` checks their figures themselves."""
-    book = Book(ROOT, tmp_path)
-    for language in LANGUAGES:
-        for path in book.pages(language).values():
-            for line, alternative in figures.pictures(path):
-                assert [*figures.check_alternative(alternative, language)] == [], (path, line)
-            for cell_of_page in execute.read_notebook(path).cells:
-                alternative = cell_of_page.metadata.get("mystnb", {}).get("image", {}).get("alt")
-                if alternative is not None:
-                    assert [*figures.check_alternative(alternative, language)] == [], (path, alternative)

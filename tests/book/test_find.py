@@ -16,8 +16,6 @@ from book.layout import LANGUAGES, Book
 from tests.book.conftest import ROOT
 from tests.book.test_site import html
 
-pytestmark = pytest.mark.reader
-
 
 @pytest.fixture
 def extension(monkeypatch: pytest.MonkeyPatch):

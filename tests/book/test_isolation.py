@@ -63,9 +63,14 @@ def of_the_build(page: Path) -> nbformat.NotebookNode | None:
 def results_of_the_build(folder: Path) -> Path:
     """A copy of the training results that the build's pages share, without those of one seed: these are made anew."""
     shutil.copytree(BUILT / "results", folder)
-    for path in folder.rglob("metadata.json"):
-        if json.loads(path.read_text("utf8"))["input_args"]["seed"] == "1":
-            path.with_name("output.pkl").unlink()
+    runs = [
+        path
+        for path in folder.rglob("metadata.json")
+        if json.loads(path.read_text("utf8"))["input_args"]["seed"] == "1"
+    ]
+    assert runs, "no run with this seed: nothing would be trained"
+    for path in runs:
+        path.with_name("output.pkl").unlink()
     return folder
 
 

@@ -23,7 +23,6 @@ from book.gates import live as live_gate
 from book.layout import LANGUAGES, Book
 from tests.book.answers import all_answers
 
-pytestmark = pytest.mark.reader
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = all_answers()
 BOOK = Book(ROOT, ROOT / "_build")
@@ -195,6 +194,7 @@ def visits(language: str) -> Iterator[list[tuple[str, ...]]]:
         yield steps
 
 
+@pytest.mark.reader
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_checks_say_what_is_wrong(language: str) -> None:
     """Right answers pass, wrong ones get the sentence for their mistake, and so do starters as they stand."""

@@ -22,8 +22,6 @@ from tests.book.conftest import ADDRESS, MORE, REPOSITORY, ROOT, set_addresses
 from tests.book.test_cite import Box, metadata
 from tests.book.test_site import Tags, html
 
-pytestmark = pytest.mark.reader
-
 # --- without an address ---------------------------------------------------------------------------------------------
 
 

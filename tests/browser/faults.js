@@ -116,12 +116,14 @@ window.faults = (() => {
   }
 
   // axe weighs all elements one by one. What repeats itself, a paragraph, an item, an entry of the package's page, is left
-  // in once, and not at all if an earlier page has shown it to be right: two have one outline if they look alike, have the
-  // same attributes, are both empty or not, and hold the same. A colour that a style sheet gives by place, as the third of
+  // in once, and not at all if an earlier page has shown it to be right: two have one outline if they look alike, have
+  // attributes of the same names (and of the same values where axe weighs these), are both empty or not, and hold the same. A colour that a style sheet gives by place, as the third of
   // its kind, may go with the places; rows of tables are kept apart by their parity. What names a link or the like stays.
   // Gives the outlines that are left.
   const REPEATED = "p:not(th p, a p, button p, label p, summary p), li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
-  const VALUES = ["role", "tabindex", "lang", "type", "aria-hidden", "aria-expanded", "alt"];
+  const VALUES = ["role", "tabindex", "lang", "type", "scope", "aria-hidden", "aria-expanded", "alt"];
+  const REFERENCES = ["aria-labelledby", "aria-describedby", "aria-controls"];
+  const words_of = (e, name) => (e.getAttribute(name) ?? "").split(/\s+/).filter((word) => word);
 
   function thin(known) {
     lighten();
@@ -132,6 +134,8 @@ window.faults = (() => {
       const inside = [...e.children].map(outline).join();
       const attributes = e.getAttributeNames().filter((name) => !/^(id|style|class|data-.*)$/.test(name)).sort();
       const values = VALUES.map((name) => e.getAttribute(name)), empty = !e.textContent.trim();
+      values.push(!words_of(e, "aria-label").length);
+      values.push(REFERENCES.every((name) => words_of(e, name).every((id) => document.getElementById(id))));
       const own = hash([looks(e), attributes, values, empty, e.scrollWidth > e.clientWidth + 1, inside].join("\n"));
       if (e.matches(REPEATED)) {
         if (seen.has(own) && !e.querySelector("h1, h2, h3, h4, h5, h6")) {
@@ -170,11 +174,12 @@ window.faults = (() => {
     // The theme looks for boxes that scroll 0.3 s after a change of the window, of which printing is one.
     for (let n = 0; n < 20 && all("pre").some((e) => e.scrollWidth > e.clientWidth && e.tabIndex < 0); n++)
       await new Promise((done) => setTimeout(done, 50));
-    for (const e of first.values()) e.dataset.look = "";
+    const marked = new Set([...first.values()].flatMap((e) => [e, e.closest("a[href]")].filter((found) => found)));
+    for (const e of marked) e.dataset.look = "";
     axe.configure({ rules: Object.entries(LOOKS).map(([id, selector]) => ({ id, selector })) });
     const runOnly = contrastOnly ? Object.keys(LOOKS) : OTHERS;
     const result = await axe.run(document, { runOnly, preload: false, resultTypes: ["violations"] });
-    for (const e of first.values()) delete e.dataset.look;
+    for (const e of marked) delete e.dataset.look;
     const found = result.violations.flatMap((rule) => rule.nodes.map((node) => {
       const why = [...node.any, ...node.all, ...node.none].map((check) => check.message).join("; ");
       const html = node.html.replace(/\s+/g, " ").slice(0, 120);

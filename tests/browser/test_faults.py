@@ -141,6 +141,34 @@ def test_a_colour_that_no_class_tells_is_looked_at(show: Show) -> None:
     assert len(axe(page, contrast_only=True)) == 1
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "rule"),
+    [
+        ("<p>one</p>", "<p style='color: #999'>pale</p>", "color-contrast"),
+        ("<p>one</p>", "<p role='nosuchrole'>two</p>", "aria-roles"),
+        ("<ul><li><a href='#'>one</a></li></ul>", "<ul><li><a href='#'></a></li></ul>", "link-name"),
+        ("<p><b role='img' aria-label='a'></b></p>", "<p><b role='img' aria-label=' '></b></p>", "role-img-alt"),
+        (
+            "<p>many words stand around <a href='#'>link</a></p>",
+            "<p>many words stand around <a href='#' style='color: #222; text-decoration: none'>link</a></p>",
+            "link-in-text-block",
+        ),
+    ],
+)
+def test_what_earlier_pages_have_shown_hides_no_fault(show: Show, right: str, wrong: str, rule: str) -> None:
+    """What is known to be right is left out; what differs from it is looked at, and never becomes known."""
+    known: set[int] = set()
+    assert axe(show(right)[0], known=known) == []
+    before = set(known)
+    assert before
+    assert axe(show(right)[0], known=known) == []
+    assert known == before
+    for _ in range(2):
+        (fault,) = axe(show(wrong)[0], known=known)
+        assert fault.startswith(f"axe {rule}: ")
+        assert known == before
+
+
 def test_motion_is_found(show: Show) -> None:
     page, _ = show("<p>still</p>")
     assert motion(page) == []
@@ -162,7 +190,7 @@ def test_which_browser_is_taken(tmp_path: Path) -> None:
 
 
 def test_without_a_browser_one_line_says_what_to_do(tmp_path: Path) -> None:
-    """Before anything long begins: `make test` asks this first, and `make browser` asks for nothing else."""
+    """Before anything long begins: `make test` and `make reader` ask first, `make browser` asks for nothing else."""
 
     def ask(**environ: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tests.browser.chromium"]

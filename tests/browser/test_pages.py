@@ -13,7 +13,7 @@ from tests.browser.faults import Reader, Watch, axe, equations, identifiers, lig
 
 DESK, PROJECTOR, TELEPHONE, NARROW, PAPER = 1280, 1920, 360, 320, 680  # px; A4 without its margins is about 680 wide
 GENERATED = ("_modules/index", "genindex", "prf-prf", "py-modindex", "search")
-LOOKS: dict[tuple[str, int], set[int]] = {}  # those whose contrast is known, by mode and width
+LOOKS: dict[tuple[str, int], set[int]] = {}  # and outlines that are known to be right, by mode and width
 BOOK = Book(ROOT, ROOT / "_build")
 PAGES = BOOK.pages("en")
 NAMES = [*sorted(PAGES, key=lambda name: -PAGES[name].stat().st_size), *GENERATED]  # the longest first
@@ -41,7 +41,7 @@ def look(
     It is loaded once and then seen in all widths, on paper where asked for, and in both modes. Formulas and figures
     have their full shape in the first width, and are boxes of the same size afterwards. axe, which takes longest, looks
     in the last width; colours are all that differs between the modes, so that it looks at the rest in one of them only.
-    What looks the same on several pages has its contrast computed on the first of them.
+    What looks the same on several pages is looked at on the first of them.
     """
     resize(page, widths[0])
     faults = watch.faults() + equations(page) + identifiers(page) + sheets(page)
