@@ -41,6 +41,7 @@ def test_import_keydoor_is_light() -> None:
 def test_the_check_would_see_a_heavy_import() -> None:
     """The foil: the same check on a name that does need a heavy library reports it."""
     assert loaded_after("import keydoor; keydoor.KeyDoorAgentEnv") == ["gymnasium", "numpy"]
+    assert "torch" in loaded_after("import keydoor; keydoor.RecurrentActorCritic")
 
 
 def test_light_modules_import_nothing_heavy() -> None:

@@ -591,12 +591,12 @@ def test_b6_credit_crosses_an_observation():
     st.data(),
 )
 def test_b6_the_length_of_an_observation_does_not_enter(rewards, gamma, data):
-    """Any number of tool tokens after each decision, 0 to 100, and a reward anywhere among them: the returns are those
+    """Any number of tool tokens after each decision, 0 to 1000, and a reward anywhere among them: the returns are those
     of the decisions alone.
     """
     tokens, mask = [], []
     for reward in rewards:
-        gap = data.draw(st.sampled_from([0, 1, 10, 100]))
+        gap = data.draw(st.sampled_from([0, 1, 10, 1000]))
         place = data.draw(st.integers(0, gap))
         tokens += [reward if i == place else F(0) for i in range(gap + 1)]
         mask += [1] + [0] * gap

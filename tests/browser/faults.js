@@ -123,7 +123,7 @@ window.faults = (() => {
   const REPEATED = "p:not(th p, a p, button p, label p, summary p), li, dl, tr, pre, div.highlight, div[class*='highlight-'], div.cell, .admonition, .math";
   const VALUES = ["role", "tabindex", "lang", "type", "scope", "aria-hidden", "aria-expanded", "alt"];
   const REFERENCES = ["aria-labelledby", "aria-describedby", "aria-controls"];
-  const words_of = (e, name) => (e.getAttribute(name) ?? "").split(/\s+/).filter((word) => word);
+  const listed = (e, name) => (e.getAttribute(name) ?? "").split(/\s+/).filter((word) => word);
 
   function thin(known) {
     lighten();
@@ -134,8 +134,8 @@ window.faults = (() => {
       const inside = [...e.children].map(outline).join();
       const attributes = e.getAttributeNames().filter((name) => !/^(id|style|class|data-.*)$/.test(name)).sort();
       const values = VALUES.map((name) => e.getAttribute(name)), empty = !e.textContent.trim();
-      values.push(!words_of(e, "aria-label").length);
-      values.push(REFERENCES.every((name) => words_of(e, name).every((id) => document.getElementById(id))));
+      values.push(!listed(e, "aria-label").length);
+      values.push(REFERENCES.every((name) => listed(e, name).every((id) => document.getElementById(id))));
       const own = hash([looks(e), attributes, values, empty, e.scrollWidth > e.clientWidth + 1, inside].join("\n"));
       if (e.matches(REPEATED)) {
         if (seen.has(own) && !e.querySelector("h1, h2, h3, h4, h5, h6")) {
